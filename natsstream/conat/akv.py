@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Self
 
+from natsstream.arguments import check_text
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.leader import LeaderStream, StoredMessage
 from natsstream.conat.undefined import UNDEFINED
@@ -94,7 +95,7 @@ class AKV:
         options = PublishOptions(
             headers=headers,
             msg_id=msg_id,
-            key=key,
+            key=check_text(key, "key"),
             previous_seq=previous_seq,
             ttl=ttl,
             timeout=timeout,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_bool, check_int, counted
+from natsstream.arguments import check_bool, check_int, check_text, counted
 from natsstream.conat.arrays import Arrays
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
@@ -352,7 +352,7 @@ class CoreStream:
         """Set the value of a key; UNDEFINED deletes it. Arguments and errors as in `publish`."""
         return await self.publish(
             mesg,
-            key=key,
+            key=check_text(key, "key"),
             headers=headers,
             previous_seq=previous_seq,
             msg_id=msg_id,

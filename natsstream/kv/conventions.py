@@ -107,7 +107,7 @@ def sourced(source: StreamSource, bucket: str, prefix: str = "") -> StreamSource
     except KeyNameError as error:
         raise ConfigError(
             f"source {theirs} of bucket {bucket}: {error.message}",
-            hint="give a filter of its keys, such as filter='eu.>'",
+            hint="give a filter of its keys without their prefix, such as filter='eu.>'",
         ) from error
     # The server takes no `*` in a destination.
     number = itertools.count(1)

@@ -236,8 +236,8 @@ class Outcomes:
                 f"message {message.sequence} of {self._source.what}: the event loop was blocked "
                 f"for {blocked_s:.1f} s, so no in_progress reached the server within ack_wait "
                 f"({self._source.lease_s:g} s), and it may be redelivered",
-                hint="a handler calls something that does not await, such as time.sleep: call it "
-                "with await asyncio.to_thread(...)",
+                hint="an async handler calls something that does not await, such as time.sleep "
+                "(call it with await asyncio.to_thread(...)), or the process was frozen or starved",
             )
         return LeaseLostError(
             f"message {message.sequence} of {self._source.what}: no in_progress reached the "

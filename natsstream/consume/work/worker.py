@@ -138,8 +138,13 @@ class Worker:
             NatsStreamError: Another failure ended it.
         """
         self._check_opened()
-        if self._tasks:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        ended: set[asyncio.Task[None]] = set()
+        running = self._tasks
+        # FIRST_EXCEPTION does not end at a task that was cancelled.
+        while running and not any(
+            task.cancelled() or task.exception() is not None for task in ended
+        ):
+            ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         if self._ending is not None:
             await asyncio.shield(self._ending)
         self._raise_failure()
@@ -314,7 +319,7 @@ class Worker:
         """Keep one task at work, and replace it when others cancel it.
 
         A handler can give away the task that it runs in, and a late cancel comes between two
-        messages. The task of the slot itself is cancelled by the worker, or with all of the loop.
+        messages. A cancel of the slot's own task, by others than the worker, ends the worker.
         """
         slot = _this_task()
         while True:
@@ -324,7 +329,7 @@ class Worker:
                 if not slot.cancelling():
                     continue
                 if not self._has_left:
-                    self._fail(_cancelled_with_all(self._source.what))
+                    self._fail(_task_cancelled(self._source.what))
                 raise
             return
 
@@ -458,8 +463,8 @@ def _this_task() -> asyncio.Task[None]:
     return cast("asyncio.Task[None]", asyncio.current_task())
 
 
-def _cancelled_with_all(what: str) -> UsageError:
+def _task_cancelled(what: str) -> UsageError:
     return UsageError(
-        f"{what}: all tasks of the event loop were cancelled, those of the worker too",
+        f"{what}: a task of the worker was cancelled, as with all tasks of the event loop",
         hint="await worker.stop() first, or cancel only the task that waits for the worker",
     )

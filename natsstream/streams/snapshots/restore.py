@@ -17,7 +17,7 @@ from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.errors_map import server_error
 from natsstream.api.features import RENAMED_RESTORE, unknown_field
 from natsstream.api.metadata import without_levels
-from natsstream.api.names import check_stream_name
+from natsstream.api.names import check_stream_name, collide
 from natsstream.api.requests import Api, decode
 from natsstream.api.snapshots import start_restore
 from natsstream.api.stream_config import StreamConfig
@@ -69,7 +69,8 @@ async def restore_backup(
     _check_view(backup, name or backup.stream)
     if name not in (None, backup.stream):
         await api.require(RENAMED_RESTORE)
-    config = {**backup.config, **changes, "name": name or backup.stream}
+    independent = {"mirror_direct": False} if changes.get("mirror") == {} else {}
+    config = {**backup.config, **independent, **changes, "name": name or backup.stream}
     metadata = without_levels(StreamConfig.from_json(config).metadata or {})
     # An empty part stands for none: `mirror={}` ends a mirror, as it does in an update.
     config = {key: value for key, value in config.items() if key != "metadata" and value != {}}
@@ -110,16 +111,16 @@ def _check_view(backup: BackupInfo, name: str) -> None:
     starts = tuple(_VIEW_SUBJECTS.values())
     captured = StreamConfig.from_json(backup.config).subjects or ()
     held = [each for each in captured if each.startswith(starts)]
-    read = tuple(
-        f"{start}{name.removeprefix(prefix)}."
+    read = [
+        f"{start}{name.removeprefix(prefix)}.>"
         for prefix, start in _VIEW_SUBJECTS.items()
         if name.startswith(prefix)
-    )
-    is_other = held and read and not any(each.startswith(read) for each in held)
+    ]
+    is_other = held and read and not any(collide(each, read[0]) for each in held)
     if is_other and name != backup.stream:
         raise ConfigError(
             f"stream {backup.stream} cannot become {name}: its messages keep their subjects, "
-            f"{held[0]}; nothing was sent",
+            f"those of {held[0]}; nothing was sent",
             hint=f"restore(path) makes {backup.stream}, in another account or on another server; "
             "beside it use a plain stream: restore(path, name='VERIFY', subjects=['verify'])",
         )

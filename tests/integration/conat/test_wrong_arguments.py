@@ -172,6 +172,17 @@ async def test_a_key_is_no_position(js: JetStream) -> None:
                 cast("Any", items)["a"]
 
 
+async def test_a_missing_key_is_none_of_a_value(js: JetStream) -> None:
+    """As that of a user without a name: the value would be in no map."""
+    none = cast("Any", None)
+    async with await js.core_stream(new_name()) as cs:
+        with pytest.raises(ConfigError, match="key is None"):
+            await cs.set_kv(none, 1)
+        assert len(cs) == 0
+    with pytest.raises(ConfigError, match="key is None"):
+        await (await js.akv(new_name())).set(none, 1)
+
+
 async def test_a_format_is_no_codec(js: JetStream, stream_name: str) -> None:
     bucket = await js.kv.create(stream_name)
     with pytest.raises(ConfigError, match="the format JSON turns objects") as told:

@@ -604,7 +604,6 @@ async def test_lost_origin_is_made_again_from_its_mirror(
         name=f"KV_{stream_name}",
         subjects=[f"$KV.{stream_name}.>"],
         mirror={},
-        mirror_direct=False,
     )
 
     again = await js.kv.ensure(stream_name, history=5)

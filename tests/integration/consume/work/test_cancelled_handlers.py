@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import random
 from collections import Counter
 from contextlib import suppress
@@ -223,13 +224,60 @@ async def test_worker_whose_tasks_are_all_cancelled_ends_with_an_error(
             await worker.wait()
 
     async with asyncio.timeout(30):
-        with pytest.raises(UsageError, match="all tasks of the event loop were cancelled"):
+        with pytest.raises(UsageError, match="a task of the worker was cancelled"):
             await work()
         assert not worker.is_running
         assert worker.report.returned == 2
-        assert caplog.text.count("all tasks of the event loop were cancelled") == 1
+        assert caplog.text.count("a task of the worker was cancelled") == 1
         assert asyncio.all_tasks() == before
         await consumer.run(wait_in_first, until_empty=True)
+
+
+async def test_worker_of_which_one_task_is_cancelled_ends_with_an_error(
+    js: JetStream, stream_name: str
+) -> None:
+    """A caller finds tasks by their names; the handlers of the others end as in every stop."""
+    consumer = await make_work(js, stream_name, 2)
+    before = asyncio.all_tasks()
+    go_on = asyncio.Event()
+    names: list[str] = []
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+        names.append(this_task().get_name())
+        await go_on.wait()
+
+    worker = consumer.worker(handle, concurrency=3)
+
+    async def work() -> None:
+        async with worker:
+            await holds(lambda: len(names) == 2)
+            for task in asyncio.all_tasks():
+                if task.get_name() == names[0]:
+                    task.cancel()
+            try:
+                await worker.wait()
+            finally:
+                go_on.set()
+
+    async with asyncio.timeout(30):
+        with pytest.raises(UsageError, match="a task of the worker was cancelled"):
+            await work()
+    assert (worker.report.acked, worker.report.returned) == (1, 1)
+    assert asyncio.all_tasks() == before
+
+
+async def test_stop_that_cancels_a_handler_is_no_failure(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+
+    async with asyncio.timeout(30), consumer.worker(wait_in_first) as worker:
+        await holds(lambda: worker.report.running == 1)
+        await worker.stop(timeout=0)
+
+    assert (worker.report.returned, worker.report.failure) == (1, None)
+    assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 async def test_run_that_is_cancelled_with_all_tasks_ends_at_once(

@@ -243,6 +243,36 @@ async def test_bucket_is_restored_in_another_account_under_its_name(
             assert await _read_view(far, kind, "here") == await _read_view(js, kind, "here")
 
 
+@pytest.mark.parametrize("subjects", [["$KV.>"], ["$KV.*.>"], ["$KV.other.>", "$KV.b.>"]])
+async def test_backup_of_a_stream_that_captures_several_buckets_becomes_one_of_them(
+    tmp_path: Path, subjects: list[str]
+) -> None:
+    with NatsServer() as server:
+        async with connect(server.url) as js:
+            every = await js.streams.create("ALL", subjects=subjects, max_msgs_per_subject=1)
+            await js.publish("$KV.b.a", b"1")
+            await every.backup(tmp_path / "backup")
+            await every.delete()
+
+            await js.streams.restore(tmp_path / "backup", name="KV_b", subjects=["$KV.b.>"])
+            entry = await (await js.kv.get("b")).get("a")
+            assert entry is not None
+            assert entry.value == b"1"
+
+
+async def test_bucket_with_the_subjects_of_another_is_restored_under_its_own_name(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await js.streams.create(f"KV_{stream_name}", subjects=[f"$KV.{stream_name}_x.>"])
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+
+    restored = await js.streams.restore(tmp_path / "backup", name=stream.name)
+
+    assert restored.cached.config.subjects == stream.cached.config.subjects
+    await restored.delete()
+
+
 async def _filled_view(js: JetStream, kind: str, name: str) -> Stream:
     """Make a bucket with a deleted and a purged key, or a store with a deleted object."""
     if kind == "kv":
@@ -314,7 +344,8 @@ async def test_backup_of_a_mirror_becomes_its_lost_origin(
         tmp_path / "backup", name=origin.name, mirror={}, subjects=subjects
     )
 
-    assert restored.cached.config.mirror is None
+    config = restored.cached.config
+    assert (config.mirror, config.mirror_direct) == (None, False)
     assert await content(restored) == before
     if kind == "kv":
         kv = await js.kv.get(stream_name)
