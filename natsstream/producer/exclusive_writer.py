@@ -152,8 +152,8 @@ class ExclusiveWriter:
         if (self._stream.config.replicas or 1) > 1:  # A leader that is cut off answers so, too.
             raise TransportError(what, retryable=True)
         raise StreamRecreatedError(
-            f"{what}, where this producer has stored: the stream lost its end",
-            detail="its server came back with an older disk, as after a power failure",
+            f"{what}, where this producer has stored: it lost its end, or was created again",
+            detail="a server that comes back with an older disk loses it",
             hint="open the producer again: js.producer(...) has the checkpoint that is stored",
         )
 
