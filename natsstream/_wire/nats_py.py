@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -232,35 +232,48 @@ class LanedClient(NatsPyClient):
     async def _process_op_err(self, e: Exception) -> None:
         # nats-py reports an end of file, but no reset.
         await self._natsstream[1].on_error(e)
+        before = cast("Any", self)._reconnection_task
         await super()._process_op_err(e)
-        self._keep(cast("Any", self)._reconnection_task)
+        task = cast("Any", self)._reconnection_task
+        if task is not before:  # Else one more error of an outage.
+            self._keep(task)
 
     def _keep(self, task: asyncio.Task[None] | None) -> None:
         """Begin a task again that is cancelled, as by programs that cancel all but their own.
 
         Without it nothing would be read, or no server be tried again.
         """
-        loop = asyncio.get_running_loop()
         if task is not None:
-            task.add_done_callback(lambda _: loop.call_later(_RENEW_WAIT_S, self._renew, task))
+            task.add_done_callback(self._on_task_done)
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        if self._missed(task):
+            asyncio.get_running_loop().call_later(_RENEW_WAIT_S, self._renew, task)
 
     def _renew(self, task: asyncio.Task[None]) -> None:
-        mine = cast("Any", self)
-        if self._is_over:
-            return
-        begun = {"_reconnection_task": self._attempt_reconnect}
+        for name, begin in self._missed(task).items():
+            setattr(self, name, asyncio.ensure_future(begin()))
+            self._keep(getattr(self, name))
+
+    def _missed(
+        self, task: asyncio.Task[None]
+    ) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return how to begin a task that has ended and is needed; nothing for any other."""
+        needed = {"_reconnection_task": self._attempt_reconnect}
         if self.is_connected:
-            begun = {
+            needed = {
                 "_reading_task": self._read_loop,
                 "_ping_interval_task": self._ping_interval,
                 "_flusher_task": self._flusher,
             }
         elif not self.is_reconnecting:
-            return
-        for name, begin in begun.items():
-            if task is getattr(mine, name):
-                setattr(mine, name, asyncio.ensure_future(begin()))
-                self._keep(getattr(mine, name))
+            return {}
+        is_over = self._is_over
+        return {
+            name: begin
+            for name, begin in needed.items()
+            if not is_over and getattr(self, name) is task
+        }
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
         settle_info(info)

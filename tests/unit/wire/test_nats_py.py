@@ -116,6 +116,8 @@ OURS = {
     "_tasks",
     "_keep",
     "_renew",
+    "_missed",
+    "_on_task_done",
 }
 
 
