@@ -69,7 +69,7 @@ class LeaderReads:
         self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
-        # The first and the last of the short answers in a row.
+        # When the first and the last of the short answers in a row came.
         self._short: tuple[float, float] | None = None
 
     async def first_info(self, what: str) -> StreamInfo:
@@ -125,9 +125,9 @@ class LeaderReads:
         if info.state.last_seq >= sequence or (info.config.replicas or 1) == 1:
             self._short = None
             return True
-        # After a silence it may be another leader, which has just come back.
-        is_first = self._short is None or now - self._short[1] > _STALE_LEADER_S
-        begin = now if is_first or self._short is None else self._short[0]
+        begin, last = self._short or (now, now)
+        if now - last > _STALE_LEADER_S:  # Another leader may just have come back.
+            begin = now
         self._short = begin, now
         return now - begin >= _STALE_LEADER_S
 

@@ -342,6 +342,15 @@ def test_stream_created_anew_is_read_from_its_first_message_when_loss_is_accepte
     assert ingest.run() == [2]
 
 
+def back_up_and_restore(server: NatsServer, stream_name: str, folder: Path) -> str:
+    """Restore a stream from a backup of now; return the creation time of the restored one."""
+    with blocking.connect(server.url) as js:
+        stream = js.streams.get(stream_name)
+        stream.backup(folder)
+        stream.delete()
+        return format_rfc3339(js.streams.restore(folder).info().created_ns)
+
+
 def test_query_of_a_restored_stream_continues_at_its_sequence_as_the_hint_says(
     ingest: Ingest, feed: Feeder, server: NatsServer, stream_name: str, tmp_path: Path
 ) -> None:
@@ -349,11 +358,7 @@ def test_query_of_a_restored_stream_continues_at_its_sequence_as_the_hint_says(
     feed.publish([f"{stream_name}.a"] * 5)
     ingest.run()
     feed.publish([f"{stream_name}.a"] * 2)
-    with blocking.connect(server.url) as js:
-        stream = js.streams.get(stream_name)
-        stream.backup(tmp_path / "backup")
-        stream.delete()
-        js.streams.restore(tmp_path / "backup")
+    back_up_and_restore(server, stream_name, tmp_path / "backup")
     feed.publish([f"{stream_name}.a"] * 2)
 
     told = re.search("set (restoredAt)=([^ ]+) to continue at sequence 6,", ingest.fail().hint)
@@ -397,11 +402,7 @@ def test_start_that_was_kept_before_a_restore_counts_in_the_restored_stream(
     given = {"servers": server.url, "stream": stream_name}
     checkpoint = str(tmp_path / "checkpoint")
     pin_start(spark, ReadOptions.parse(given | {"startingOffsets": "first_seq:4"}), checkpoint)
-    with blocking.connect(server.url) as js:
-        stream = js.streams.get(stream_name)
-        stream.backup(tmp_path / "backup")
-        stream.delete()
-        created = format_rfc3339(js.streams.restore(tmp_path / "backup").info().created_ns)
+    created = back_up_and_restore(server, stream_name, tmp_path / "backup")
 
     with pytest.raises(StreamRecreatedError, match="restoredAt"):
         pin_start(spark, ReadOptions.parse(given), checkpoint)
@@ -418,12 +419,7 @@ def test_batch_that_was_begun_before_a_restore_is_stored_once(
     for done in (tmp_path / "checkpoint" / "commits").glob("*0*"):
         done.unlink()
     shutil.rmtree(tmp_path / "out")
-    with blocking.connect(server.url) as js:
-        stream = js.streams.get(stream_name)
-        stream.backup(tmp_path / "backup")
-        stream.delete()
-        stream = js.streams.restore(tmp_path / "backup")
-        created = format_rfc3339(stream.info().created_ns)
+    created = back_up_and_restore(server, stream_name, tmp_path / "backup")
     feed.publish([f"{stream_name}.a"] * 2)
 
     ingest.run(restoredAt=created)

@@ -30,3 +30,12 @@ async def cancel(task: asyncio.Future[Any], random: Random, *, within_s: float =
             await asyncio.sleep(0)
     with suppress(asyncio.CancelledError, NatsStreamError):
         await task
+
+
+def cancel_others(*kept: asyncio.Task[Any]) -> set[asyncio.Task[Any]]:
+    """Cancel all tasks but this one and those kept, as a program does at its end; return them."""
+    others = {each for each in asyncio.all_tasks() if each is not asyncio.current_task()}
+    others -= {*kept}
+    for each in others:
+        each.cancel()
+    return others

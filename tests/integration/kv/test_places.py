@@ -236,9 +236,9 @@ async def test_mirror_of_a_bucket_that_does_not_exist_is_reported_by_name(
     assert f"bucket {origin}, is away or does not exist" in caught.value.hint
 
 
-async def test_mirror_opens_for_a_user_who_may_not_ask_for_its_origin(stream_name: str) -> None:
-    name = f"{stream_name}_copy"
-    rules = f'deny: ["$JS.API.STREAM.INFO.KV_{stream_name}"]'
+@asynccontextmanager
+async def restricted_by(rules: str) -> AsyncGenerator[tuple[JetStream, JetStream]]:
+    """Give a user who may do all on a server, and one who may publish by rules."""
     users = (
         f"{{user: a, password: a}}, {{user: b, password: b, permissions: {{publish: {{{rules}}}}}}}"
     )
@@ -247,13 +247,20 @@ async def test_mirror_opens_for_a_user_who_may_not_ask_for_its_origin(stream_nam
             connect(server.url.replace("nats://", "nats://a:a@")) as js,
             connect(server.url.replace("nats://", "nats://b:b@")) as restricted,
         ):
-            await js.kv.create(stream_name)
-            await js.kv.create(name, mirror=stream_name)
+            yield js, restricted
 
-            mirror = await restricted.kv.get(name)
 
-            await mirror.put("a", b"1")
-            await arrives(mirror, "a", b"1")
+async def test_mirror_opens_for_a_user_who_may_not_ask_for_its_origin(stream_name: str) -> None:
+    name = f"{stream_name}_copy"
+    rules = f'deny: ["$JS.API.STREAM.INFO.KV_{stream_name}"]'
+    async with restricted_by(rules) as (js, restricted):
+        await js.kv.create(stream_name)
+        await js.kv.create(name, mirror=stream_name)
+
+        mirror = await restricted.kv.get(name)
+
+        await mirror.put("a", b"1")
+        await arrives(mirror, "a", b"1")
 
 
 async def test_mirror_and_sources_of_a_replicated_bucket(
@@ -521,26 +528,19 @@ async def test_bucket_is_made_by_a_user_who_may_not_ask_for_its_source(
     """A copy of a mirror that exists already stays as it is, too."""
     name, mirror = f"{stream_name}_copy", f"{stream_name}_m"
     rules = f'deny: ["$JS.API.STREAM.INFO.KV_{stream_name}", "$JS.API.STREAM.INFO.KV_{mirror}"]'
-    users = (
-        f"{{user: a, password: a}}, {{user: b, password: b, permissions: {{publish: {{{rules}}}}}}}"
-    )
-    with NatsServer(config=f"authorization {{ users: [{users}] }}") as server:
-        async with (
-            connect(server.url.replace("nats://", "nats://a:a@")) as js,
-            connect(server.url.replace("nats://", "nats://b:b@")) as restricted,
-        ):
-            await (await js.kv.create(stream_name)).put("a", b"1")
+    async with restricted_by(rules) as (js, restricted):
+        await (await js.kv.create(stream_name)).put("a", b"1")
 
-            for call in (restricted.kv.create, restricted.kv.ensure):
-                await arrives(await call(name, sources=[stream_name]), "a", b"1")
-            assert caplog.text.count(f"its source {stream_name} cannot be looked up") == 1
+        for call in (restricted.kv.create, restricted.kv.ensure):
+            await arrives(await call(name, sources=[stream_name]), "a", b"1")
+        assert caplog.text.count(f"its source {stream_name} cannot be looked up") == 1
 
-            await js.kv.create(mirror, mirror=stream_name)
-            await js.kv.update(name, sources=[mirror])
-            assert not (await restricted.kv.ensure(name, sources=[mirror])).change
-            part = [StreamSource(name=mirror, filter="b.>")]
-            await restricted.kv.update(name, sources=part)
-            assert not await js.kv.diff(name, sources=part)
+        await js.kv.create(mirror, mirror=stream_name)
+        await js.kv.update(name, sources=[mirror])
+        assert not (await restricted.kv.ensure(name, sources=[mirror])).change
+        part = [StreamSource(name=mirror, filter="b.>")]
+        await restricted.kv.update(name, sources=part)
+        assert not await js.kv.diff(name, sources=part)
 
 
 @pytest.mark.parametrize("whole_subject", [False, True])

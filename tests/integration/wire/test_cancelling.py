@@ -12,6 +12,7 @@ from natsstream._wire.client import Client
 from natsstream.core.core import Core
 from natsstream.errors import ConnectionClosedError, TransportError
 from natsstream.options import ConnectOptions
+from tests.support.cancels import cancel_others
 from tests.support.eventually import eventually_async
 from tests.support.peers import Peer, scripted
 
@@ -253,20 +254,12 @@ async def test_subscription_that_could_not_be_opened_is_not_kept(
         await core.drain()
 
 
-async def cancel_others() -> None:
-    """Cancel all tasks but the own one, as programs do that end."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for each in others:
-        each.cancel()
-    await asyncio.wait(others)
-
-
 async def test_connection_outlives_the_cancelling_of_all_its_tasks(
     fresh_server: NatsServer,
 ) -> None:
     async with natsstream.connect(fresh_server.url) as js:
         stream = await js.streams.create("S", subjects=["s"])
-        await cancel_others()
+        await asyncio.wait(cancel_others())
         assert (await js.publish("s", b"1")).sequence == 1
         async with js.core.subscribe("a") as subscription:
             await js.core.publish("a", b"2")
@@ -274,11 +267,11 @@ async def test_connection_outlives_the_cancelling_of_all_its_tasks(
 
         fresh_server.stop(keep_store=True)
         await eventually_async(lambda: _is(not js.is_connected))
-        await cancel_others()
+        await asyncio.wait(cancel_others())
         fresh_server.start()
         await eventually_async(lambda: _is(js.is_connected))
         assert (await stream.info()).state.last_seq == 1
-        await cancel_others()
+        await asyncio.wait(cancel_others())
         await js.core.rtt()
 
 

@@ -14,6 +14,7 @@ from natsstream.producer.options import ProducerOptions
 from natsstream.producer.queue import Group
 from natsstream.producer.session import Session
 from natsstream.publish.outgoing import Prepared
+from tests.support.cancels import cancel_others
 from tests.support.eventually import WITHIN_S
 
 if TYPE_CHECKING:
@@ -97,14 +98,6 @@ class Opened:
     async def until(self, is_done: Callable[[], bool]) -> None:
         async with asyncio.timeout(WITHIN_S):
             await self.session.until(is_done)
-
-
-def cancel_others(*kept: asyncio.Task[None]) -> set[asyncio.Task[None]]:
-    """Cancel all tasks but this one and those kept; they have not ended yet."""
-    others = asyncio.all_tasks() - {asyncio.current_task(), *kept}
-    for each in others:
-        each.cancel()
-    return others
 
 
 @pytest.mark.parametrize("loses_acks", [False, True])
