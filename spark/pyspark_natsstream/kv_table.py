@@ -12,21 +12,28 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
-from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
+from natsstream.errors import (
+    ConfigError,
+    MessagesLostError,
+    NotFoundError,
+    StreamRecreatedError,
+)
 from natsstream.kv.conventions import BUCKET
 from natsstream.units import format_rfc3339
 from pyspark_natsstream.bucket_options import BucketOptions
-from pyspark_natsstream.driver import connected
+from pyspark_natsstream.driver import StreamWatch
 from pyspark_natsstream.failures import short_failures
 from pyspark_natsstream.folder import Folder, check_apart
 from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, check_trigger, follow, triggered
 from pyspark_natsstream.offsets import Offset, offsets_of
 from pyspark_natsstream.options import spark_name
+from pyspark_natsstream.plan import StreamState, resume
 from pyspark_natsstream.read_options import EARLIEST
 from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
@@ -40,9 +47,10 @@ COLUMNS = ("key", "value", "revision", "created")
 # Spark takes no file with such a name for a part of the table.
 PLACE_FILE = "_natsstream.json"
 _VERSION = re.compile(r"v([1-9]\d*)")
-_HISTORY = re.compile(r"version=\d+")
+_HISTORY = re.compile(r"version=(\d+)")
 # The one before stays for readers that have begun with it.
 _VERSIONS_KEPT = 2
+_NEW_TABLE = "give other folders for the table, its checkpoint and its history"
 
 
 def kv_table(
@@ -74,9 +82,11 @@ def kv_table(
         on_progress: Called about once a second while there are changes.
 
     Raises:
-        ConfigError: An option or the trigger is illegal, or the table is of another bucket or other
-            keys.
+        ConfigError: An option or the trigger is illegal, the table is of another bucket or other
+            keys, or the checkpoint or the history is of another table.
         StreamRecreatedError: The bucket was deleted and created again since the table was begun.
+        MessagesLostError: The bucket has lost changes that the table has, as after a restore from
+            an older backup.
         NatsStreamError: There is no server or no bucket, at the start or later. The next run
             continues from the checkpoint.
         StreamingQueryException: The query failed for another reason, such as a full disk.
@@ -93,14 +103,19 @@ def kv_table(
     if history_out is not None:
         _check_own(Folder(spark, history_out), _HISTORY)
     register(spark)
-    with connected(asked, lambda js: js.kv.get(asked.bucket).stream.info()) as info:
-        begin = Offset(stream=asked.stream, next_seq=1, created_ns=info.created_ns)
-    table = _Table(spark, out, begin, asked, history_out)
+    with closing(StreamWatch(asked)) as watch:
+        state = watch.state()
+        table = _Table(spark, out, state.offset(1), asked, history_out)
+        table.check(watch, state, checkpoint)
     table.drop_all_but(_keys_now(spark, asked))
     changes = spark.readStream.format(FORMAT).options(**asked.to_text()).load()
     writer = changes.writeStream.option("checkpointLocation", checkpoint)
     query = triggered(writer.foreachBatch(short_failures(table.merge)), trigger).start()
-    return follow(query, asked.stream, on_progress)
+    try:
+        return follow(query, asked.stream, on_progress)
+    except MessagesLostError as error:
+        error.hint = "give another checkpoint: the next run looks whether the table can be kept"
+        raise
 
 
 def read_kv_table(spark: SparkSession, out: str) -> DataFrame:
@@ -136,7 +151,36 @@ class _Table:
         self._keys = sorted(options.subjects)
         self._history_out = history_out
         self._spark = spark
-        self._place(_newest(self._folder))
+
+    def check(self, watch: StreamWatch, state: StreamState, checkpoint: str) -> None:
+        """Refuse a table that cannot become equal to the bucket by what comes next.
+
+        Raises:
+            ConfigError: There is no table, and the query of the checkpoint has written one; or the
+                history is of another table; and as for `_place`.
+            MessagesLostError: The bucket has lost changes that are in the table.
+        """
+        version = _newest(self._folder)
+        place = self._place(version)
+        if version == 0 and Folder(self._spark, checkpoint).has_entries("commits"):
+            raise ConfigError(
+                f"the query of checkpoint {checkpoint} has written a table, and {self._out} has "
+                "none",
+                hint="restore the table, or give another checkpoint",
+            )
+        later = 0 if self._history_out is None else _last_of(Folder(self._spark, self._history_out))
+        if later > version + 1:  # One that is ahead by a version is of a run that crashed.
+            raise ConfigError(
+                f"history {self._history_out} has version {later}, and table {self._out} has "
+                f"{version or 'none'}: it is of another table",
+                hint="give the folder of its own table, or another one for the history",
+            )
+        try:
+            kept = watch.past_records(watch.taken_over(place, state), state)
+            resume(kept, state, fail_on_data_loss=True)
+        except MessagesLostError as error:
+            error.hint = _NEW_TABLE
+            raise
 
     def merge(self, batch: DataFrame, _: int) -> None:
         """Make the next version: the changes of a micro-batch that are not in the table yet."""
@@ -145,7 +189,7 @@ class _Table:
         fresh = batch.where(F.col("revision") >= place.next_seq).persist()
         try:
             last = fresh.agg(F.max("revision").alias("revision")).collect()[0].revision
-            if last is None:
+            if last is None and version:
                 return
             if self._history_out is not None:
                 # Under the version's number: a second attempt replaces the first.
@@ -157,7 +201,8 @@ class _Table:
                 before = batch.sparkSession.read.parquet(f"{self._out}/v{version}")
                 kept = before.join(changed.select("key"), "key", "left_anti")
                 rows = kept.unionByName(rows)
-            self._write(version + 1, rows, last + 1)
+            # The first version is written without changes, too: `check` knows by it that it was.
+            self._write(version + 1, rows, place.next_seq if last is None else last + 1)
         finally:
             fresh.unpersist()
 
@@ -203,12 +248,11 @@ class _Table:
             return self._begin
         text = self._folder.read(f"v{version}/{PLACE_FILE}") or ""
         (place,), keys = offsets_of(text), json.loads(text).get("keys")
-        new_one = "give another folder for the table, and another checkpoint"
         if (place.stream, keys) != (self._begin.stream, self._keys):
             raise ConfigError(
                 f"table {self._out} is of {_named(place.stream, keys)}, "
                 f"not of {_named(self._begin.stream, self._keys)}",
-                hint=new_one,
+                hint=_NEW_TABLE,
             )
         created_ns = self._begin.created_ns
         if place.created_ns != created_ns and not self._options.is_restored(created_ns):
@@ -216,7 +260,7 @@ class _Table:
             raise StreamRecreatedError(
                 f"table {self._out} is of an earlier bucket: it was created again since",
                 hint=f"if it was restored from a backup, set restoredAt={created} to continue; "
-                f"if not, {new_one}",
+                f"if not, {_NEW_TABLE}",
             )
         return place
 
@@ -265,6 +309,12 @@ def _named(stream: str, keys: Sequence[str]) -> str:
 def _versions(folder: Folder) -> list[int]:
     found = map(_VERSION.fullmatch, folder.names())
     return sorted(int(each[1]) for each in found if each)
+
+
+def _last_of(history: Folder) -> int:
+    """Return the last version of the table that a history has, 0 for none."""
+    found = map(_HISTORY.fullmatch, history.names())
+    return max((int(each[1]) for each in found if each), default=0)
 
 
 def _newest(folder: Folder) -> int:

@@ -19,7 +19,13 @@ from pyspark_natsstream.jobs.kv_table import main
 from pyspark_natsstream.kv_table import PLACE_FILE, kv_table, read_kv_table
 
 from natsstream import blocking
-from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
+from natsstream.errors import (
+    ConfigError,
+    MessagesLostError,
+    NotFoundError,
+    StreamRecreatedError,
+)
+from natsstream.units import format_rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,11 +207,11 @@ def test_table_of_another_bucket_or_other_keys_is_refused(
         table.run()
     with pytest.raises(ConfigError, match=f"{of_a} the keys .* of bucket {stream_name}_2\n"):
         table.run(keys="a.*", bucket=f"{stream_name}_2")
-    with pytest.raises(ConfigError, match="another folder"):
+    with pytest.raises(ConfigError, match="other folders"):
         table.run(keys="a.*,b.*")
     js.kv.delete(stream_name)
     js.kv.create(stream_name)
-    with pytest.raises(StreamRecreatedError, match="another folder"):
+    with pytest.raises(StreamRecreatedError, match="other folders"):
         table.run(keys="a.*")
 
 
@@ -231,6 +237,64 @@ def test_table_of_a_restored_bucket_goes_on_as_the_hint_says(
     kv.put("a", b"4")
     table.run()
     assert table.rows() == held(kv)
+
+
+@pytest.mark.parametrize("later", [0, 1, 5])
+def test_table_of_a_bucket_restored_from_an_older_backup_needs_a_new_folder(
+    js: JetStream, stream_name: str, table: Table, tmp_path: Path, later: int
+) -> None:
+    """Whatever the checkpoint: the table has changes that the bucket has lost."""
+    kv = js.kv.create(stream_name, history=5)
+    kv.put("a", b"1")
+    kv.put("b", b"1")
+    table.run(with_history=True)
+    kv.stream.backup(tmp_path / "backup")
+    kv.put("a", b"lost")
+    kv.put("lost", b"1")
+    kv.delete("b")
+    table.run(with_history=True)
+    js.kv.delete(stream_name)
+    restored = format_rfc3339(js.streams.restore(tmp_path / "backup").info().created_ns)
+    for number in range(later):
+        kv.put("c", b"%d" % number)
+    before = table.rows()
+
+    for checkpoint in (table.checkpoint, tmp_path / "another"):
+        table.checkpoint = checkpoint
+        with pytest.raises(MessagesLostError, match="older backup") as caught:
+            table.run(restoredAt=restored)
+        assert caught.value.hint == (
+            "give other folders for the table, its checkpoint and its history"
+        )
+    assert table.rows() == before
+
+    table.out, table.checkpoint = tmp_path / "new", tmp_path / "new checkpoint"
+    with pytest.raises(ConfigError, match=r"has version \d, and table .* has none"):
+        table.run(with_history=True)
+    table.history = tmp_path / "new history"
+    table.run(with_history=True)
+    assert table.rows() == held(kv)
+
+
+def test_checkpoint_without_its_table_is_refused(
+    js: JetStream, stream_name: str, table: Table, tmp_path: Path
+) -> None:
+    """It would make a table of the later changes only."""
+    kv = js.kv.create(stream_name)
+    kv.put("other", b"1")
+    table.run(keys="a.*")  # Nothing of the table, and a table all the same.
+    assert table.rows() == {}
+    kv.put("a.1", b"1")
+    table.run(keys="a.*")
+    kept = table.out.rename(tmp_path / "kept")
+
+    with pytest.raises(ConfigError, match=r"has written a table, and .* has none"):
+        table.run(keys="a.*")
+
+    kept.rename(table.out)
+    kv.put("a.2", b"2")
+    table.run(keys="a.*")
+    assert table.rows() == {"a.1": (b"1", 2), "a.2": (b"2", 3)}
 
 
 def test_folder_of_a_table_of_ingest_is_refused_for_table_and_history(
