@@ -19,7 +19,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +39,12 @@ from natsstream.testing.ports import (
     says_info,
 )
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
-from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
+from natsstream.testing.store_lock import (
+    end_orphan,
+    lock_folder,
+    temporary_folder,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -62,8 +66,9 @@ class NatsServer:
     """One nats-server that listens on 127.0.0.1 only, with JetStream on a file store.
 
     It lives until `stop()`, the end of its `with` block, or the normal end of the Python process.
-    If a signal ends Python, the server keeps running; the next `NatsServer` on the same
-    `store_dir` ends it before it starts its own. Not for use by several threads at once.
+    If a signal ends Python, the server keeps running. One on a temporary folder is ended by the
+    next server that is started on such a folder; one on a `store_dir` by the next `NatsServer` on
+    the same, before it starts its own. Not for use by several threads at once.
 
     Attributes:
         name: The server's name, as it tells clients.
@@ -208,7 +213,7 @@ class NatsServer:
         has_folder = self._folder is not None
         try:
             binary = find_nats_server(self._binary)
-            folder = self._take_folder()
+            folder = self._take_folder(binary)
             end_orphan(folder / "server.pid", binary)
             # A port that was kept: whoever took it between our letting go and the server's start,
             # such as the own end of a connection, may be gone soon.
@@ -343,13 +348,13 @@ class NatsServer:
             raise UsageError(message, hint="call start(), or use the server in a with statement")
         return self._process
 
-    def _take_folder(self) -> Path:
+    def _take_folder(self, binary: Path) -> Path:
         """Return the folder of this server, made and claimed for this process."""
         if self._folder is None:
             if self._store_dir is None:
                 if self._has_dropped_store:
                     _log.info("%s begins empty: stop(keep_store=True) keeps the data", self.name)
-                self._folder = Path(tempfile.mkdtemp(prefix="natsstream-")).resolve()
+                self._folder = temporary_folder(binary)
             else:
                 self._store_dir.mkdir(parents=True, exist_ok=True)
                 self._folder = self._store_dir.resolve()

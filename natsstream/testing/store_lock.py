@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 from natsstream.testing.binary import BINARY_NAME, ServerStartError
@@ -14,6 +16,7 @@ from natsstream.testing.processes import command_line, has_exited, poll_until
 # An orphan may have a large store to flush before it ends.
 ORPHAN_TERM_WAIT_S = 10.0
 ORPHAN_KILL_WAIT_S = 10.0
+_TEMPORARY = "natsstream-"
 
 
 def lock_folder(folder: Path) -> int:
@@ -55,6 +58,35 @@ def lock_folder(folder: Path) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def temporary_folder(binary: Path) -> Path:
+    """Return a new temporary folder, and remove those of owners that were killed.
+
+    The servers that such owners left are ended. The owner of the new folder has to lock it.
+
+    Args:
+        binary: The program that is about to be started.
+    """
+    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError, ServerStartError):  # In use, or not ours.
+            _remove_left(folder, binary)
+    return Path(tempfile.mkdtemp(prefix=_TEMPORARY)).resolve()
+
+
+def _remove_left(folder: Path, binary: Path) -> None:
+    """End the servers of a temporary folder without an owner, and remove the folder."""
+    # A folder of a cluster has one for each node. Without any, its owner may just be making it.
+    pid_files = [*folder.glob("server.pid"), *folder.glob("n[0-9]/server.pid")]
+    if not pid_files or folder.is_symlink() or not (folder / "server.lock").is_file():
+        return
+    fd = lock_folder(folder)
+    try:
+        for pid_file in pid_files:
+            end_orphan(pid_file, binary)
+        shutil.rmtree(folder)
+    finally:
+        os.close(fd)
 
 
 def write_private(path: Path, text: str) -> None:

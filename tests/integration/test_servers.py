@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from natsstream.errors import UsageError
-from natsstream.testing import NatsServer, ServerStartError, binary, find_nats_server
+from natsstream.testing import (
+    NatsCluster,
+    NatsServer,
+    ServerStartError,
+    binary,
+    find_nats_server,
+)
 from natsstream.testing.processes import has_exited
 from tests.support.eventually import eventually
 from tests.support.raw_nats import request
@@ -451,6 +457,54 @@ def test_orphan_whose_program_has_a_name_of_its_own_is_ended(tmp_path: Path) -> 
 
         with NatsServer(store_dir=tmp_path / "store", binary=program):
             assert has_exited(orphan_pid)
+
+
+KILLED_PROGRAM = """
+import os, signal
+from natsstream.testing import NatsCluster, NatsServer
+server, cluster = NatsServer().start(), NatsCluster().start()
+print(server.pid, *(node.pid for node in cluster.servers), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_servers_of_a_killed_owner_go_with_their_temporary_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_PROGRAM], stdout=subprocess.PIPE, text=True, check=False
+    )
+    pids = [int(pid) for pid in killed.stdout.split()]
+    assert len(pids) == 4
+    assert not any(map(has_exited, pids))
+
+    with NatsServer():
+        assert all(map(has_exited, pids))
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_temporary_folders_of_the_living_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    elsewhere = tmp_path / "natsstream-not-ours"
+    elsewhere.mkdir()
+    (elsewhere / "server.pid").write_text("1")
+    with NatsServer() as server, NatsCluster() as cluster:
+        make_stream_with_one_message(server.port)
+        server.kill()
+        for node in cluster.servers:
+            node.stop()
+        kept = sorted(tmp_path.glob("*/server.pid")) + sorted(tmp_path.glob("*/n*"))
+
+        with NatsServer():
+            assert all(path.exists() for path in kept)
+            assert len(kept) == 5
+        server.start()
+        assert count_messages(server.port) == 1
+    assert list(tmp_path.iterdir()) == [elsewhere]
 
 
 def test_server_is_ended_when_its_owner_ends_without_stop(tmp_path: Path) -> None:
