@@ -452,8 +452,13 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "server.start": _DEADLINE,
     "server.stop": {**_DEADLINE, "keep_data": "keep_store="},
     "consumer.consume": {"batch": "max_messages=", "cb": "consumer.run(handler)"},
-    "consumer.fetch": {"batch": "n=", "expires": "timeout=", "max_messages": "n="},
-    "consumer.next": {"expires": "timeout="},
+    "consumer.fetch": {
+        "batch": "n=",
+        "expires": "timeout=",
+        "max_messages": "n=",
+        "max_wait": "timeout=",
+    },
+    "consumer.next": {"expires": "timeout=", "max_wait": "timeout="},
     "consumer.run": _HANDLING,
     "consumer.subscribe": {
         "cb": "consumer.run(handler)",

@@ -1823,7 +1823,7 @@ class IdempotentProducer:
 
     @property
     def recovered(self) -> Recovered | None:
-        """The state that earlier instances have left in the stream; None if there was none."""
+        """The state in the stream when it was opened or restarted; None if there was none."""
 
     @property
     def guarantee(self) -> Guarantee:

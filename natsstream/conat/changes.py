@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Generic, TypeVar
 
-from natsstream.arguments import check_callable
+from natsstream.arguments import check_plain
 from natsstream.errors import NatsStreamError, SlowReaderError
 from natsstream.iteration import Resumable
 from natsstream.own_loop import OwnLoop
@@ -46,9 +46,9 @@ class Changes(Generic[T]):
         """Call a function with each change; it must not wait.
 
         Raises:
-            ConfigError: It takes no change.
+            ConfigError: It takes no change, or is async.
         """
-        check_callable(listener, "listener", takes="a change", count=1)
+        check_plain(listener, "listener", takes="a change", count=1)
         self._listeners.append(listener)
 
     def off(self, listener: Listener[T]) -> None:

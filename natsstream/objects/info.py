@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
+from natsstream.arguments import counted
 from natsstream.constructors import answers_arguments
 from natsstream.errors import ObjectMetaError, ProtocolError
 from natsstream.fields import Fields
@@ -111,6 +112,13 @@ class ObjectInfo(NotebookTable):
     revision: int = 0
     renamed_from: str = ""
     extra: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
+
+    def __repr__(self) -> str:
+        state = counted(self.size, "byte")
+        if self.deleted or self.link is not None:
+            state = "deleted" if self.deleted else "a link"
+        stored = "" if self.mtime is None else f", {self.mtime:%Y-%m-%d %H:%M:%S}Z"
+        return f"<ObjectInfo {self.name!r} in {self.bucket}: {state}{stored}>"
 
     @property
     def mtime(self) -> datetime | None:

@@ -52,3 +52,6 @@ class ObjectStoreStatus(ViewStatus):
     def is_sealed(self) -> bool:
         """True if writes and removals are refused forever."""
         return bool(self.stream.config.sealed)
+
+    def __repr__(self) -> str:
+        return f"<ObjectStoreStatus {self.name}: {self.messages} messages, {self.size} bytes>"

@@ -169,7 +169,7 @@ class Batches:
         queue: The groups that are not stored yet.
         epoch: The epoch; None before the first claim.
         failure: The error that stopped the producer.
-        recovered: The state that earlier instances left; None for none.
+        recovered: The state before the first epoch, or that of the last restart; None for none.
         last_offset: The sequence of the last message that was stored; None for none.
         final_offset: The sequence of the last message, once this producer has ended the stream.
     """
@@ -241,6 +241,7 @@ class Batches:
         if isinstance(self.failure, StreamClosedError) or self.final_offset is not None:
             return
         self.failure = None
+        self._was_open = False
         self._epoch_min = 0 if self.epoch is None else self.epoch + 1
         self._has_to_claim = True
         self._claims.clear()
@@ -533,7 +534,8 @@ class Batches:
             f"producer {self._options.producer_id!r}: a batch was not acknowledged within "
             f"{self._options.delivery_timeout:g} s; it may be stored or not",
             detail=cause.message,
-            hint="await producer.restart() when the stream has a leader; read what is stored",
+            hint="await producer.restart() when the stream has a leader: producer.recovered tells "
+            "what is stored",
         )
         error.__cause__ = cause
         return error
@@ -597,5 +599,6 @@ def _lost(expected: int, received: int) -> SequenceGapError:
         expected_seq=expected,
         received_seq=received,
         detail="the state record was evicted, purged or restored, or the stream was made anew",
-        hint="see what is stored, then await producer.restart()",
+        hint="await producer.restart() or open it again, and begin behind "
+        "producer.recovered.checkpoint, which is stored",
     )

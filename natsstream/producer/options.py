@@ -8,9 +8,9 @@ from typing import Literal
 
 from natsstream.arguments import (
     check_bool,
-    check_callable,
     check_choice,
     check_int,
+    check_plain,
     check_seconds,
     check_utf8,
 )
@@ -71,7 +71,7 @@ class ProducerOptions:
         check_bool(self.auto_claim, "auto_claim")
         check_bool(self.eof_guard, "eof_guard")
         if self.on_error is not None:
-            check_callable(self.on_error, "on_error", takes="an error", count=1)
+            check_plain(self.on_error, "on_error", takes="an error", count=1)
         if self.mode == "exclusive" and self.epoch is not None:
             raise ConfigError(
                 "an exclusive producer with an epoch of its own",

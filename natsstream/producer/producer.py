@@ -63,13 +63,13 @@ class CloseResult:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The state that earlier instances of a producer have left in the stream.
+    """The state of a producer that stood in the stream when it was opened, or restarted.
 
     Attributes:
-        checkpoint: The position of the last checkpoint; None if they have stored none, as after a
-            crash before the first message.
-        count: Messages that they have stored.
-        epoch: The epoch of the last of them.
+        checkpoint: The position of the last checkpoint; None if none was stored, as after a crash
+            before the first message.
+        count: Messages that were stored, by all instances.
+        epoch: The epoch of the last instance that stored or claimed.
     """
 
     checkpoint: Any  # JSON, which only the caller knows the shape of.
@@ -155,7 +155,7 @@ class IdempotentProducer:
 
     @property
     def recovered(self) -> Recovered | None:
-        """The state that earlier instances have left in the stream; None if there was none."""
+        """The state in the stream when it was opened or restarted; None if there was none."""
         record = self._rules.recovered
         if record is None:
             return None
@@ -335,6 +335,7 @@ class IdempotentProducer:
     async def restart(self) -> None:
         """Flush and begin the next epoch; also after an error.
 
+        `recovered` has what is stored by then: after an error, go on behind its checkpoint.
         `max_claims` does not bound it, and counts anew from here.
 
         Raises:

@@ -298,7 +298,9 @@ class Publisher:
                 raise error
 
     def __repr__(self) -> str:
-        state = "not open" if self._subscription is None else f"{self.pending_count} pending"
+        state = "closed" if self._is_left else "not open"
+        if self._subscription is not None:
+            state = f"{self.pending_count} pending"
         return f"<Publisher {self._api.client.url}, {state}>"
 
     # How messages are sent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -115,6 +116,7 @@ WRONG: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "set_many": (lambda _, map_: map_.set_many([1]), "values is"),
     "on a core stream": (lambda core, _: core.on("change", 5), "listener is 5"),
     "on a map": (lambda _, map_: map_.on("change", lambda: None), "listener is"),
+    "on async": (lambda _, map_: map_.on("reject", asyncio.sleep), "which is async"),
 }
 
 

@@ -182,6 +182,7 @@ async def test_status_tells_what_the_store_is(js: JetStream, stream_name: str) -
         stream_name, description="d", ttl=60, compression=True, metadata={"a": "b"}
     )
     empty = await box.status()
+    assert repr(empty) == f"<ObjectStoreStatus {empty.name}: 0 messages, 0 bytes>"
 
     await box.put("a", b"x" * 10_000)
     status = await box.status()

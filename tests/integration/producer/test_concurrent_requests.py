@@ -92,6 +92,12 @@ async def test_invalid_integer_formats_rejected(place: Place, epoch: Any) -> Non
     assert isinstance(caught.value, ConfigError)
 
 
+async def test_async_on_error_is_rejected(place: Place) -> None:
+    """It would never be awaited."""
+    with pytest.raises(ConfigError, match=r"on_error is .* which is async"):
+        await place.open(on_error=asyncio.sleep)
+
+
 async def test_empty_producer_id_rejected(place: Place) -> None:
     with pytest.raises(ValueError, match="producer_id"):
         await place.open("")

@@ -236,6 +236,7 @@ async def test_closed_publisher_refuses_to_send(js: JetStream, stream_name: str)
         await publisher.send(stream_name, b"x")
     async with publisher:
         pass
+    assert repr(publisher).endswith(", closed>")
     with pytest.raises(UsageError, match="the publisher is closed"):
         await publisher.send(stream_name, b"x")
 

@@ -62,6 +62,15 @@ def test_the_marker_of_a_deleted_object_is_that_of_nats_go() -> None:
     )
 
 
+def test_repr_is_one_line_with_what_people_look_for() -> None:
+    info = ObjectInfo(name="a\nb", bucket="files", nuid="N1", size=7, mtime_ns=10**9)
+
+    assert repr(info) == r"<ObjectInfo 'a\nb' in files: 7 bytes, 1970-01-01 00:00:01Z>"
+    assert repr(replace(info, deleted=True, mtime_ns=0)) == r"<ObjectInfo 'a\nb' in files: deleted>"
+    link = ObjectOptions(link=ObjectLink("other", "b"))
+    assert "a link, 1970" in repr(replace(info, options=link))
+
+
 def test_links_are_those_of_nats_go() -> None:
     info = ObjectInfo(name="a", bucket="files", nuid="N1")
 
