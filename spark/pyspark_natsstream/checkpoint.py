@@ -143,6 +143,24 @@ def check_lake_table(
         )
 
 
+def committed(spark: SparkSession, checkpoint: str, stream: str) -> Offset | None:
+    """Return the end of the last micro-batch that a query of one stream has committed, or None.
+
+    Raises:
+        OffsetError: The checkpoint is of another stream or version.
+    """
+    kept = Folder(spark, checkpoint)
+    text = kept.read(f"offsets/{_last(kept.names('commits'))}")
+    # Spark's version and its own settings come before the offset.
+    return None if text is None else parse_offset_text(text.splitlines()[-1], stream=stream)
+
+
+def has_begun_batch(spark: SparkSession, checkpoint: str) -> bool:
+    """Return True if a micro-batch has begun that is not committed, as after a crash."""
+    kept = Folder(spark, checkpoint)
+    return _last(kept.names("offsets")) > _last(kept.names("commits"))
+
+
 def _last(names: list[str]) -> int:
     """Return the largest number of a micro-batch in Spark's log; -1 for none."""
     numbers = [name.partition(".")[0] for name in names if not name.startswith(".")]

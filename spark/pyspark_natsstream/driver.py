@@ -117,7 +117,8 @@ class StreamWatch:
         asked_s = time.monotonic()
         if self._state is not None and asked_s - self._state_time_s < age_max_s:
             return self._state
-        if self._state is None and self._options.subjects:
+        has_keys = isinstance(self._options, BucketOptions)
+        if self._state is None and self._options.subjects and not has_keys:
             # It warns of subjects that can match nothing, which executors would log out of sight.
             self._ask(lambda stream: stream.read(filters=self._options.subjects).bounds())
         self._state = self._ask(_state_of)

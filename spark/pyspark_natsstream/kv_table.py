@@ -27,7 +27,8 @@ from natsstream.errors import (
 from natsstream.kv.conventions import BUCKET
 from natsstream.units import format_rfc3339
 from pyspark_natsstream.bucket_options import BucketOptions
-from pyspark_natsstream.driver import StreamWatch
+from pyspark_natsstream.checkpoint import committed, has_begun_batch
+from pyspark_natsstream.driver import StreamWatch, connected
 from pyspark_natsstream.failures import short_failures
 from pyspark_natsstream.folder import Folder, check_apart
 from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, check_trigger, follow, triggered
@@ -48,7 +49,7 @@ COLUMNS = ("key", "value", "revision", "created")
 PLACE_FILE = "_natsstream.json"
 _VERSION = re.compile(r"v([1-9]\d*)")
 _HISTORY = re.compile(r"version=(\d+)")
-# The one before stays for readers that have begun with it.
+# The one before stays for readers that have begun with it, and so does that from before the run.
 _VERSIONS_KEPT = 2
 _NEW_TABLE = "give other folders for the table, its checkpoint and its history"
 
@@ -83,7 +84,8 @@ def kv_table(
 
     Raises:
         ConfigError: An option or the trigger is illegal, the table is of another bucket or other
-            keys, or the checkpoint or the history is of another table.
+            keys, or the history is of another table, or the table lacks what the checkpoint has
+            read.
         StreamRecreatedError: The bucket was deleted and created again since the table was begun.
         MessagesLostError: The bucket has lost changes that the table has, as after a restore from
             an older backup.
@@ -114,7 +116,10 @@ def kv_table(
     try:
         return follow(query, asked.stream, on_progress)
     except MessagesLostError as error:
-        error.hint = "give another checkpoint: the next run looks whether the table can be kept"
+        error.hint = "give another checkpoint; the next run tells if the table needs a new folder"
+        raise
+    except StreamRecreatedError as error:
+        error.hint = "run the job again: its error says how to go on"
         raise
 
 
@@ -149,38 +154,54 @@ class _Table:
         self._begin = begin
         self._options = options
         self._keys = sorted(options.subjects)
-        self._history_out = history_out
+        self._history = None if history_out is None else Folder(spark, history_out)
         self._spark = spark
+        self._at_start = _newest(self._folder)
 
     def check(self, watch: StreamWatch, state: StreamState, checkpoint: str) -> None:
         """Refuse a table that cannot become equal to the bucket by what comes next.
 
         Raises:
-            ConfigError: There is no table, and the query of the checkpoint has written one; or the
+            ConfigError: The query of the checkpoint has read changes that the table lacks; or the
                 history is of another table; and as for `_place`.
             MessagesLostError: The bucket has lost changes that are in the table.
         """
         version = _newest(self._folder)
-        place = self._place(version)
-        if version == 0 and Folder(self._spark, checkpoint).has_entries("commits"):
-            raise ConfigError(
-                f"the query of checkpoint {checkpoint} has written a table, and {self._out} has "
-                "none",
-                hint="restore the table, or give another checkpoint",
-            )
-        later = 0 if self._history_out is None else _last_of(Folder(self._spark, self._history_out))
-        if later > version + 1:  # One that is ahead by a version is of a run that crashed.
-            raise ConfigError(
-                f"history {self._history_out} has version {later}, and table {self._out} has "
-                f"{version or 'none'}: it is of another table",
-                hint="give the folder of its own table, or another one for the history",
-            )
+        place, done = self._place(version), committed(self._spark, checkpoint, state.stream)
         try:
-            kept = watch.past_records(watch.taken_over(place, state), state)
-            resume(kept, state, fail_on_data_loss=True)
+            place = watch.past_records(watch.taken_over(place, state), state)
+            resume(place, state, fail_on_data_loss=True)
+            done = done and watch.taken_over(done, state)
         except MessagesLostError as error:
             error.hint = _NEW_TABLE
             raise
+        if done is not None and done.created_ns == state.created_ns:
+            lacking = self._first_between(place.next_seq, done.next_seq)
+            if lacking is not None:
+                raise ConfigError(
+                    f"the query of checkpoint {checkpoint} has read up to revision "
+                    f"{done.next_seq - 1}, and table {self._out} has nothing from {lacking} on",
+                    hint="give another checkpoint, which brings what the table lacks",
+                )
+        if self._history is None:
+            return
+        later = max(_numbers(self._history, _HISTORY), default=0)
+        # A run that crashed has written the history of a version that is not there.
+        may_lead = version > 0 or has_begun_batch(self._spark, checkpoint)
+        if later > version + may_lead:
+            raise ConfigError(
+                f"history {self._history.url} has version {later}, and table {self._out} has "
+                f"{version or 'none'}: it is of another table",
+                hint="give the folder of its own table, or another one for the history",
+            )
+
+    def _first_between(self, first: int, stop: int) -> int | None:
+        """Return the first revision of the table's keys in a range; None for none."""
+        if first >= stop:
+            return None
+        with connected(self._options, lambda js: js.kv.get(self._options.bucket)) as kv:
+            found = kv.revisions(*self._options.subjects, first=first, last=stop - 1)
+            return next((entry.revision for entry in found), None)
 
     def merge(self, batch: DataFrame, _: int) -> None:
         """Make the next version: the changes of a micro-batch that are not in the table yet."""
@@ -189,11 +210,11 @@ class _Table:
         fresh = batch.where(F.col("revision") >= place.next_seq).persist()
         try:
             last = fresh.agg(F.max("revision").alias("revision")).collect()[0].revision
-            if last is None and version:
+            if last is None:
                 return
-            if self._history_out is not None:
+            if self._history is not None:
                 # Under the version's number: a second attempt replaces the first.
-                fresh.write.mode("overwrite").parquet(f"{self._history_out}/version={version + 1}")
+                fresh.write.mode("overwrite").parquet(f"{self._history.url}/version={version + 1}")
             newest = F.max_by(F.struct(*COLUMNS, "operation"), "revision")
             changed = fresh.groupBy("key").agg(newest.alias("newest")).select("newest.*")
             rows = changed.where(F.col("operation") == "PUT").select(*COLUMNS)
@@ -201,8 +222,7 @@ class _Table:
                 before = batch.sparkSession.read.parquet(f"{self._out}/v{version}")
                 kept = before.join(changed.select("key"), "key", "left_anti")
                 rows = kept.unionByName(rows)
-            # The first version is written without changes, too: `check` knows by it that it was.
-            self._write(version + 1, rows, place.next_seq if last is None else last + 1)
+            self._write(version + 1, rows, last + 1)
         finally:
             fresh.unpersist()
 
@@ -219,6 +239,9 @@ class _Table:
         gone = rows.select("key").join(live, "key", "left_anti").persist()
         try:
             if not gone.isEmpty():
+                if self._history is not None:
+                    # Of a run that crashed: its batch comes again, as another version.
+                    self._history.delete(f"version={version + 1}")
                 kept = rows.join(gone, "key", "left_anti")
                 self._write(version + 1, kept, self._place(version).next_seq)
         finally:
@@ -232,8 +255,8 @@ class _Table:
         )
         text = json.dumps(place.to_json() | {"keys": self._keys}, separators=(",", ":"))
         self._folder.write(f"v{version}/{PLACE_FILE}", text)
-        for old in _versions(self._folder):
-            if old <= version - _VERSIONS_KEPT:
+        for old in _numbers(self._folder, _VERSION):
+            if old <= version - _VERSIONS_KEPT and old != self._at_start:
                 self._folder.delete(f"v{old}")
 
     def _place(self, version: int) -> Offset:
@@ -306,20 +329,15 @@ def _named(stream: str, keys: Sequence[str]) -> str:
     return f"{filters} of bucket {BUCKET.name_of(stream)}"
 
 
-def _versions(folder: Folder) -> list[int]:
-    found = map(_VERSION.fullmatch, folder.names())
+def _numbers(folder: Folder, name: re.Pattern[str]) -> list[int]:
+    """Return the numbers of the versions in a folder, in their order."""
+    found = map(name.fullmatch, folder.names())
     return sorted(int(each[1]) for each in found if each)
-
-
-def _last_of(history: Folder) -> int:
-    """Return the last version of the table that a history has, 0 for none."""
-    found = map(_HISTORY.fullmatch, history.names())
-    return max((int(each[1]) for each in found if each), default=0)
 
 
 def _newest(folder: Folder) -> int:
     """Return the newest whole version, 0 for none."""
-    for version in reversed(_versions(folder)):
+    for version in reversed(_numbers(folder, _VERSION)):
         if folder.read(f"v{version}/{PLACE_FILE}") is not None:
             return version
     return 0

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,7 +94,7 @@ class Table:
 
     def versions(self) -> list[str]:
         """The versions that the folder holds."""
-        return sorted(path.name for path in self.out.iterdir())
+        return sorted((path.name for path in self.out.iterdir()), key=lambda name: int(name[1:]))
 
 
 @pytest.fixture
@@ -138,11 +139,14 @@ def test_table_is_equal_to_the_bucket_after_random_changes_and_restarts(
     table.run()
     assert table.rows() == held(kv), seed
 
+    newest = table.versions()[-1]
     for key in list(kv.keys()):
         kv.delete(key)
     table.run()
     assert table.rows() == {}, seed
-    assert len(table.versions()) == 2
+    # The run has made two versions; who reads the one from before it goes on.
+    assert newest in table.versions()
+    assert len(table.versions()) == 3
 
 
 def test_crash_in_the_middle_leaves_the_table_as_it_was_and_the_next_run_mends_it(
@@ -276,25 +280,78 @@ def test_table_of_a_bucket_restored_from_an_older_backup_needs_a_new_folder(
     assert table.rows() == held(kv)
 
 
-def test_checkpoint_without_its_table_is_refused(
-    js: JetStream, stream_name: str, table: Table, tmp_path: Path
+@pytest.mark.parametrize("kept", [None, 1])
+def test_table_that_lacks_what_its_checkpoint_has_read_is_refused_until_it_is_read_again(
+    js: JetStream,
+    stream_name: str,
+    table: Table,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    kept: int | None,
 ) -> None:
-    """It would make a table of the later changes only."""
+    """It is gone, or an older copy was restored."""
     kv = js.kv.create(stream_name)
     kv.put("other", b"1")
-    table.run(keys="a.*")  # Nothing of the table, and a table all the same.
-    assert table.rows() == {}
+    table.run(keys="a.*")  # Nothing of the table.
     kv.put("a.1", b"1")
     table.run(keys="a.*")
-    kept = table.out.rename(tmp_path / "kept")
+    copy = shutil.copytree(table.out, tmp_path / "copy")
+    kv.put("a.2", b"2")
+    kv.put("other", b"2")
+    table.run(keys="a.*")
+    shutil.rmtree(table.out)
+    if kept:
+        copy.rename(table.out)
 
-    with pytest.raises(ConfigError, match=r"has written a table, and .* has none"):
+    with pytest.raises(ConfigError, match=rf"has nothing from {3 if kept else 2} on") as caught:
         table.run(keys="a.*")
 
-    kept.rename(table.out)
-    kv.put("a.2", b"2")
+    assert "give another checkpoint" in caught.value.hint
+    table.checkpoint = tmp_path / "another"
     table.run(keys="a.*")
     assert table.rows() == {"a.1": (b"1", 2), "a.2": (b"2", 3)}
+    kv.put("other", b"3")
+    table.run(keys="a.*")
+    table.run(keys="a.*")
+    assert not caplog.messages
+
+
+def test_history_of_another_table_is_refused_and_kept(
+    js: JetStream, stream_name: str, table: Table, tmp_path: Path
+) -> None:
+    kv = js.kv.create(stream_name)
+    kv.put("a", b"1")
+    kv.put("b", b"1")
+    table.run(with_history=True)
+    before = table.changes()
+
+    table.out, table.checkpoint = tmp_path / "new", tmp_path / "new checkpoint"
+    with pytest.raises(ConfigError, match=r"has version 1, and table .* has none"):
+        table.run(with_history=True)
+
+    assert table.changes() == before
+
+
+@pytest.mark.parametrize("crashed", [1, 2])
+def test_history_has_each_change_once_after_a_crash_before_the_table_was_written(
+    js: JetStream, stream_name: str, table: Table, crashed: int
+) -> None:
+    kv = js.kv.create(stream_name)
+    for number in range(crashed):
+        kv.put("a", b"%d" % number)
+        kv.put(f"k{number}", b"")
+        table.run(with_history=True)
+    before = table.changes()
+    shutil.rmtree(table.out / f"v{crashed}")
+    table.repeat_last_batch()
+    if crashed > 1:  # A key of an earlier batch is dropped, as a version of its own.
+        kv.purge("k0")
+        kv.purge_deletes(older_than=0)
+
+    table.run(with_history=True)
+
+    assert table.rows() == held(kv)
+    assert table.changes() == before
 
 
 def test_folder_of_a_table_of_ingest_is_refused_for_table_and_history(
