@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import os
 import shutil
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ from natsstream.testing.loops import LoopThread
 from natsstream.testing.members import ASK_AGAIN_S, NODES_MAX, Members, node_names
 from natsstream.testing.monitoring import find_forgotten, find_what_is_missing
 from natsstream.testing.nodes import ClusterNode
-from natsstream.testing.store_lock import lock_folder, temporary_folder
+from natsstream.testing.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,10 +51,9 @@ class NatsCluster(Members[ClusterNode]):
     ```
 
     It lives until `stop()`, the end of its `with` block, or the normal end of the Python process.
-    When Python is ended by a signal the servers go on, until the next server or cluster on a
-    temporary folder is started, or the next `NatsCluster` on the same `store_dir`. Not for use by
-    several threads at once. Methods wait as long as they say: in async code call them with
-    `asyncio.to_thread()` where that matters.
+    When Python is ended by a signal the servers go on; they are ended as those of `NatsServer`.
+    Not for use by several threads at once. Methods wait as long as they say: in async code call
+    them with `asyncio.to_thread()` where that matters.
 
     Raft's times are nats-server's own and cannot be set: a leader that is gone is replaced after 4
     to 9 s, one that is cut off gives up leading after 10 to 20 s.
@@ -94,7 +92,6 @@ class NatsCluster(Members[ClusterNode]):
         self._store_dir = None if store_dir is None else Path(store_dir)
         self._binary = binary
         self._folder: Path | None = None
-        self._lock_fd: int | None = None
         self._at_exit = AtExit(self.stop)
         # One thread forwards the bytes of all links.
         self._loop_thread = LoopThread("natsstream-cluster")
@@ -142,7 +139,8 @@ class NatsCluster(Members[ClusterNode]):
         """
         is_new = self._folder is None
         try:
-            self._prepare(find_nats_server(self._binary))
+            find_nats_server(self._binary)
+            self._prepare()
             deadline = time.monotonic() + deadline_s
             self._on_each(self.servers, lambda node: node.start(deadline_s=deadline_s))
             # The servers' own exit handlers end them one after the other, ours all at once; the
@@ -245,14 +243,12 @@ class NatsCluster(Members[ClusterNode]):
             raise UsageError(message, hint="take it from servers, node() or leader_of()")
         return node
 
-    def _prepare(self, binary: Path) -> None:
+    def _prepare(self) -> None:
         """Make folders and proxies, once; the servers need the proxies' ports."""
         if self._folder is not None:
             return
         if self._store_dir is None:
-            self._folder = temporary_folder(binary)
-            # Each node locks its own folder, and gives it up where it is stopped alone.
-            self._lock_fd = lock_folder(self._folder)
+            self._folder = temporary_folder()
         else:
             self._store_dir.mkdir(parents=True, exist_ok=True)
             self._folder = self._store_dir.resolve()
@@ -293,9 +289,6 @@ class NatsCluster(Members[ClusterNode]):
         folder, self._folder = self._folder, None
         with contextlib.ExitStack() as ending:
             # Each step runs, whatever the others raise; the last one first.
-            if self._lock_fd is not None:
-                ending.callback(os.close, self._lock_fd)
-                self._lock_fd = None
             if folder is not None and self._store_dir is None:
                 ending.callback(shutil.rmtree, folder, ignore_errors=True)
             ending.callback(self.heal)

@@ -39,12 +39,8 @@ from natsstream.testing.ports import (
     says_info,
 )
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
-from natsstream.testing.store_lock import (
-    end_orphan,
-    lock_folder,
-    temporary_folder,
-    write_private,
-)
+from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
+from natsstream.testing.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -66,9 +62,9 @@ class NatsServer:
     """One nats-server that listens on 127.0.0.1 only, with JetStream on a file store.
 
     It lives until `stop()`, the end of its `with` block, or the normal end of the Python process.
-    If a signal ends Python, the server keeps running. One on a temporary folder is ended by the
-    next server that is started on such a folder; one on a `store_dir` by the next `NatsServer` on
-    the same, before it starts its own. Not for use by several threads at once.
+    If a signal ends Python, the server keeps running. The next `NatsServer` on the same `store_dir`
+    ends it before it starts its own; on Linux the next one without a `store_dir` ends those that
+    were left without one. Not for use by several threads at once.
 
     Attributes:
         name: The server's name, as it tells clients.
@@ -198,11 +194,12 @@ class NatsServer:
     def start(self, *, deadline_s: float = 30.0) -> Self:
         """Start the server and return it when it answers clients; a running one stays as it is.
 
-        A server that an earlier, killed owner left running on the same folder is ended first.
+        Servers that killed owners left running, on the same folder or on temporary ones, are ended
+        first.
 
         Args:
             deadline_s: Seconds from the start of the process until it answers. Ending an orphan
-                comes before that and takes at most 20 s.
+                comes before that and takes at most 20 s, usually far less than one.
 
         Raises:
             ServerStartError: No program, port taken, folder in use, bad configuration, or not ready
@@ -213,7 +210,7 @@ class NatsServer:
         has_folder = self._folder is not None
         try:
             binary = find_nats_server(self._binary)
-            folder = self._take_folder(binary)
+            folder = self._take_folder()
             end_orphan(folder / "server.pid", binary)
             # A port that was kept: whoever took it between our letting go and the server's start,
             # such as the own end of a connection, may be gone soon.
@@ -348,13 +345,13 @@ class NatsServer:
             raise UsageError(message, hint="call start(), or use the server in a with statement")
         return self._process
 
-    def _take_folder(self, binary: Path) -> Path:
+    def _take_folder(self) -> Path:
         """Return the folder of this server, made and claimed for this process."""
         if self._folder is None:
             if self._store_dir is None:
                 if self._has_dropped_store:
                     _log.info("%s begins empty: stop(keep_store=True) keeps the data", self.name)
-                self._folder = temporary_folder(binary)
+                self._folder = temporary_folder()
             else:
                 self._store_dir.mkdir(parents=True, exist_ok=True)
                 self._folder = self._store_dir.resolve()
@@ -374,7 +371,7 @@ class NatsServer:
         config_file = folder / "server.conf"
         config = "\n".join([*self._config_lines(), self._config, ""])
         write_private(config_file, config)  # It may hold passwords.
-        # `-P` comes first: claims.py recognises an orphan by it.
+        # `-P` comes first: store_lock.py recognises an orphan by it.
         command = [str(binary), "-P", str(pid_file), "-c", str(config_file), "-n", self.name]
         command += ["-a", HOST, "-p", str(self._port_to_take() or -1), "-m", "-1"]
         command += ["--ports_file_dir", str(ports_dir)]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 from natsstream.testing.binary import BINARY_NAME, ServerStartError
@@ -16,7 +14,6 @@ from natsstream.testing.processes import command_line, has_exited, poll_until
 # An orphan may have a large store to flush before it ends.
 ORPHAN_TERM_WAIT_S = 10.0
 ORPHAN_KILL_WAIT_S = 10.0
-_TEMPORARY = "natsstream-"
 
 
 def lock_folder(folder: Path) -> int:
@@ -60,35 +57,6 @@ def lock_folder(folder: Path) -> int:
     return fd
 
 
-def temporary_folder(binary: Path) -> Path:
-    """Return a new temporary folder, and remove those of owners that were killed.
-
-    The servers that such owners left are ended. The owner of the new folder has to lock it.
-
-    Args:
-        binary: The program that is about to be started.
-    """
-    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_TEMPORARY}*"):
-        with contextlib.suppress(OSError, ServerStartError):  # In use, or not ours.
-            _remove_left(folder, binary)
-    return Path(tempfile.mkdtemp(prefix=_TEMPORARY)).resolve()
-
-
-def _remove_left(folder: Path, binary: Path) -> None:
-    """End the servers of a temporary folder without an owner, and remove the folder."""
-    # A folder of a cluster has one for each node. Without any, its owner may just be making it.
-    pid_files = [*folder.glob("server.pid"), *folder.glob("n[0-9]/server.pid")]
-    if not pid_files or folder.is_symlink() or not (folder / "server.lock").is_file():
-        return
-    fd = lock_folder(folder)
-    try:
-        for pid_file in pid_files:
-            end_orphan(pid_file, binary)
-        shutil.rmtree(folder)
-    finally:
-        os.close(fd)
-
-
 def write_private(path: Path, text: str) -> None:
     """Write a file anew that only this user may read; never through a link."""
     path.unlink(missing_ok=True)
@@ -97,12 +65,13 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def end_orphan(pid_file: Path, binary: Path) -> None:
+def end_orphan(pid_file: Path, binary: Path | None = None) -> None:
     """End the server that a killed owner left on this folder; the caller holds the lock.
 
     Args:
         pid_file: Absolute path of the file that nats-server wrote its pid to.
-        binary: The program that is about to be started: it may have a name of its own.
+        binary: The program that is about to be started: it may have a name of its own. None is any
+            program, which is killed at once: nobody needs the data of a temporary folder.
 
     Raises:
         ServerStartError: The orphan does not end.
@@ -113,8 +82,8 @@ def end_orphan(pid_file: Path, binary: Path) -> None:
         pid = int(pid_file.read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
         return
-    steps = ((signal.SIGTERM, ORPHAN_TERM_WAIT_S), (signal.SIGKILL, ORPHAN_KILL_WAIT_S))
-    for end_signal, wait_s in steps:
+    steps = [(signal.SIGTERM, ORPHAN_TERM_WAIT_S), (signal.SIGKILL, ORPHAN_KILL_WAIT_S)]
+    for end_signal, wait_s in steps if binary is not None else steps[1:]:
         # Checked before each signal: pids are used again.
         if not _is_server_of(pid, pid_file, binary):
             return
@@ -127,8 +96,9 @@ def end_orphan(pid_file: Path, binary: Path) -> None:
     raise ServerStartError(message, hint="end it by hand, or use another store_dir")
 
 
-def _is_server_of(pid: int, pid_file: Path, binary: Path) -> bool:
+def _is_server_of(pid: int, pid_file: Path, binary: Path | None) -> bool:
     """Return True if the process is a nats-server with this pid file, and so on this folder."""
     program, flag, rest = command_line(pid).partition(" -P ")
-    is_server = program == str(binary) or Path(program).name.startswith(BINARY_NAME)
+    is_named = program == str(binary) or Path(program).name.startswith(BINARY_NAME)
+    is_server = binary is None or is_named
     return is_server and bool(flag) and rest.startswith(f"{pid_file} ")

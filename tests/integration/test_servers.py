@@ -460,9 +460,9 @@ def test_orphan_whose_program_has_a_name_of_its_own_is_ended(tmp_path: Path) -> 
 
 
 KILLED_PROGRAM = """
-import os, signal
+import os, signal, sys
 from natsstream.testing import NatsCluster, NatsServer
-server, cluster = NatsServer().start(), NatsCluster().start()
+server, cluster = NatsServer(binary=sys.argv[1]).start(), NatsCluster().start()
 print(server.pid, *(node.pid for node in cluster.servers), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -471,40 +471,70 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_servers_of_a_killed_owner_go_with_their_temporary_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED_PROGRAM], stdout=subprocess.PIPE, text=True, check=False
-    )
+    program = Path(shutil.copy(find_nats_server(), tmp_path / "my-broker"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    command = [sys.executable, "-c", KILLED_PROGRAM, str(program)]
+    killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     pids = [int(pid) for pid in killed.stdout.split()]
     assert len(pids) == 4
     assert not any(map(has_exited, pids))
 
     with NatsServer():
         assert all(map(has_exited, pids))
-        assert len(list(tmp_path.iterdir())) == 1
+        assert len(list(temporary.iterdir())) == 1
 
 
-def test_temporary_folders_of_the_living_are_left_alone(
+def test_folders_of_the_living_and_of_others_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    elsewhere = tmp_path / "natsstream-not-ours"
-    elsewhere.mkdir()
-    (elsewhere / "server.pid").write_text("1")
+    given = tmp_path / "natsstream-data"
+    with NatsServer(store_dir=given) as server:
+        make_stream_with_one_message(server.port)
+    without_owner = tmp_path / "natsstream-new"
+    without_owner.mkdir()
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (target / "owner").write_text(dead_owner())
+    (tmp_path / "natsstream-link").symlink_to(target)
     with NatsServer() as server, NatsCluster() as cluster:
         make_stream_with_one_message(server.port)
         server.kill()
         for node in cluster.servers:
             node.stop()
-        kept = sorted(tmp_path.glob("*/server.pid")) + sorted(tmp_path.glob("*/n*"))
+        kept = sorted(tmp_path.glob("*")) + sorted(tmp_path.glob("*/n*"))
 
         with NatsServer():
             assert all(path.exists() for path in kept)
-            assert len(kept) == 5
+            assert len(kept) == 6 + 3
         server.start()
         assert count_messages(server.port) == 1
-    assert list(tmp_path.iterdir()) == [elsewhere]
+    with NatsServer(store_dir=given) as server:
+        assert count_messages(server.port) == 1
+
+
+def test_folder_that_a_child_of_its_dead_owner_has_locked_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with NatsServer() as server:
+        (folder,) = tmp_path.iterdir()
+        (folder / "owner").write_text(dead_owner())  # The lock is held by this process.
+
+        with NatsServer():
+            assert server.is_running
+            assert folder.is_dir()
+
+
+def dead_owner() -> str:
+    """Return the name of a process of this machine that is gone."""
+    code = "from natsstream.testing.owners import this_process; print(this_process(), end='')"
+    return subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
 
 
 def test_server_is_ended_when_its_owner_ends_without_stop(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from testcontainers.core.config import testcontainers_config
 
 from natsstream.errors import MissingExtraError, UsageError
 from natsstream.testing import NatsContainer, ServerStartError
-from natsstream.testing.cleanup import OWNER_LABEL, is_dead, owner_labels
+from natsstream.testing.cleanup import OWNER_LABEL, owner_labels
 from natsstream.testing.daemons import prepare
 from natsstream.testing.images import build_image, default_image, default_version
+from natsstream.testing.owners import is_dead
 from natsstream.testing.versions import RELEASES
 
 ROOT = Path(__file__).parents[3]

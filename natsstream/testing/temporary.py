@@ -1,0 +1,60 @@
+"""The temporary folders of servers, and the end of those that killed processes left.
+
+Law: only a folder that bears the name of its owner is removed, and only if that owner is certainly
+gone. A folder that somebody has given is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from natsstream.testing.binary import ServerStartError
+from natsstream.testing.owners import is_dead, this_process
+from natsstream.testing.store_lock import end_orphan, lock_folder
+
+_PREFIX = "natsstream-"
+_OWNER = "owner"
+
+_log = logging.getLogger(__name__)
+
+
+def temporary_folder() -> Path:
+    """Return a new temporary folder, after those of dead owners and their servers were removed.
+
+    Cost: a look at each folder of the kind; servers that were left are killed.
+    """
+    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_PREFIX}*"):
+        try:
+            _remove_left(folder)
+        except (OSError, ServerStartError) as error:
+            _log.info("%s was left by a dead process and stays: %s", folder, error)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    (folder / _OWNER).write_text(this_process(), encoding="ascii")
+    return folder
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder whose owner is dead, with the servers that run on it.
+
+    Raises:
+        ServerStartError: A forked child of the owner uses it, or a server does not end.
+    """
+    mark = folder / _OWNER
+    if folder.is_symlink() or not mark.is_file() or mark.is_symlink():
+        return
+    # Those of other users are theirs, also for root.
+    if folder.stat().st_uid != os.getuid() or not is_dead(mark.read_text(encoding="ascii")):
+        return
+    # A cluster has a folder for each node.
+    pid_files = [*folder.glob("server.pid"), *folder.glob("n[0-9]/server.pid")]
+    with contextlib.ExitStack() as locks:
+        for pid_file in pid_files:
+            locks.callback(os.close, lock_folder(pid_file.parent))
+        for pid_file in pid_files:
+            end_orphan(pid_file)
+        shutil.rmtree(folder)
