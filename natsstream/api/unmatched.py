@@ -1,4 +1,4 @@
-"""Filters that can match no message of a stream, reported in the log.
+"""Filters that match other messages of a stream than was meant, or none, reported in the log.
 
 Law: only what is certain is reported. A stream that copies or renames messages may have any
 subject, and one whose subjects were changed may still have messages of the old ones.
@@ -41,6 +41,16 @@ def warn_half_wildcards(subjects: Sequence[str], what: str) -> None:
                 token,
                 each,
             )
+
+
+def warn_schedules(config: StreamConfig, filters: Sequence[str], what: str) -> None:
+    """Log a warning for a consumer without filters where a stream may hold schedules."""
+    if config.allow_msg_schedules and not filters:
+        _log.warning(
+            "%s gets schedules before they fire, and their acks remove them from a work queue: "
+            "give it filters of what they publish",
+            what,
+        )
 
 
 async def warn_unmatched(api: Api, stream: StreamInfo, filters: Sequence[str], what: str) -> None:

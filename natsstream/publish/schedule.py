@@ -55,6 +55,9 @@ class Schedule:
     Make one with `at`, `after`, `every` or `cron`. The stream needs `allow_msg_schedules` and must
     capture the target; the server must be 2.12, and 2.14 for all that is not `at` or `after`.
 
+    Until it fires, a schedule is a message of the stream like any other: a consumer without filters
+    gets it, the stream's `max_age` ends it, and a stream of the retention `interest` drops it.
+
     Attributes:
         pattern: As the server reads it: `@at <RFC 3339>`, `@every 90s`, six cron fields of which
             the first is seconds, or a name such as `@daily`.

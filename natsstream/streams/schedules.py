@@ -32,6 +32,7 @@ from natsstream.publish.publish import publish
 from natsstream.publish.schedule import Schedule, Ttl, read_schedule
 from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.start_position import OrderedSpec
+from natsstream.streams.subject_counts import each_subject
 from natsstream.units import time_from_ns
 
 _CANCEL_ATTEMPTS = 8
@@ -99,8 +100,8 @@ class StreamSchedules:
             ConfigError: Two filters overlap; nothing was sent.
             NatsStreamError: As for `Stream.ordered`.
 
-        Cost: a read of the last message of each matching subject. A schedule that is replaced
-        during the read may be missing.
+        Cost: a read of the last message of each matching subject; in a work queue one round trip
+        for each of them. A schedule that is replaced during the read may be missing.
         """
         # Only the last message of a subject counts: a plain one cancels the schedule before it.
         spec = OrderedSpec(
@@ -109,9 +110,22 @@ class StreamSchedules:
         return Flattened(self._newest(spec), _all_scheduled)
 
     async def _newest(self, spec: OrderedSpec) -> AsyncGenerator[Sequence[Message]]:
+        if self._cached.config.retention == "workqueue":  # Its consumers are the only readers.
+            yield await self._singly(spec.filters or (">",))
+            return
         async with OrderedConsumer(self._api, spec) as tail:
             async for messages in tail.batches(until_caught_up=True):
                 yield messages
+
+    async def _singly(self, filters: Sequence[str]) -> Sequence[Message]:
+        """Return the last message of each subject, in the order of their sequences."""
+        found: list[Message] = []
+        for each in filters:
+            async for count in each_subject(self._api, self._cached.name, each):
+                message = await self._last(count.subject)
+                if message is not None:
+                    found.append(message)
+        return sorted(found, key=lambda message: message.sequence)
 
     async def cancel(self, subject: str) -> bool:
         """Cancel the schedule on a subject; it fires no more.

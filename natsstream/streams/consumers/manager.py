@@ -32,7 +32,7 @@ from natsstream.api.requests import Api
 from natsstream.api.settings.field_kinds import check_duration, check_time
 from natsstream.api.settings.keywords import shows_fields
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.unmatched import warn_unmatched
+from natsstream.api.unmatched import warn_schedules, warn_unmatched
 from natsstream.constructors import given_config
 from natsstream.errors import ConfigError
 from natsstream.foreign_names import answers_names
@@ -303,6 +303,7 @@ class ConsumerManager:
         consumer = Consumer(self._api, *made)
         filters = consumer.cached.config.filters or ()
         what = f"consumer {consumer.name} of stream {self.stream}"
+        warn_schedules(self._cached.config, filters, what)
         await warn_unmatched(self._api, self._cached, filters, what)
         return consumer
 

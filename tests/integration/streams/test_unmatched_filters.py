@@ -120,3 +120,14 @@ async def test_subjects_that_were_added_since_are_not_reported(
     await stream.consumers.ensure("c", filters=[f"{stream_name}.b"])
 
     assert warnings_of(caplog) == []
+
+
+@pytest.mark.parametrize("has_filters", [False, True])
+async def test_consumer_that_gets_schedules_before_they_fire_is_told(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture, *, has_filters: bool
+) -> None:
+    subjects = [f"{stream_name}.do.>", f"{stream_name}.when.>"]
+    stream = await js.streams.create(stream_name, subjects=subjects, allow_msg_schedules=True)
+    await stream.consumers.create("c", filters=subjects[:1] if has_filters else [])
+    told = f"consumer c of stream {stream_name} gets schedules before they fire"
+    assert [each.partition(",")[0] for each in warnings_of(caplog)] == [told] * (not has_filters)

@@ -6,7 +6,7 @@ The shortest schedules take a second, so the tests that wait for one wait togeth
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -170,8 +170,11 @@ async def test_first_interval_begins_at_the_nearest_whole_second_and_the_others_
 
 @pytest.mark.smoke
 @pytest.mark.proves("1b", "schedules (at/every/cron/tz/source/ttl/rollup, cancel)")
-async def test_list_and_get_tell_what_was_asked_for(js: JetStream, stream_name: str) -> None:
-    stream = await make(js, stream_name)
+@pytest.mark.parametrize("retention", ["limits", "workqueue"])
+async def test_list_and_get_tell_what_was_asked_for(
+    js: JetStream, stream_name: str, retention: Literal["limits", "workqueue"]
+) -> None:
+    stream = await make(js, stream_name, retention=retention)
     target = f"{stream_name}.do.a"
     asked = {
         "every": Schedule.every(timedelta(hours=1), target=target),
