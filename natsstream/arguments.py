@@ -247,7 +247,7 @@ def check_plain(
         ConfigError: As for `check_callable`, and where it is async.
     """
     function = check_callable(value, name, takes=takes, count=count)
-    called = getattr(function, "__call__", None)  # noqa: B004 - A callable object.
+    called = getattr(type(function), "__call__", None)  # noqa: B004 - Of an object, not a class.
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         raise ConfigError(
             f"{name} is {described(function)}, which is async",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natsstream.api.stream_info import StreamInfo
+from natsstream.arguments import counted
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.streams.views.status import ViewStatus
 from natsstream.units import NS_PER_SECOND, duration_ns
@@ -54,4 +55,5 @@ class ObjectStoreStatus(ViewStatus):
         return bool(self.stream.config.sealed)
 
     def __repr__(self) -> str:
-        return f"<ObjectStoreStatus {self.name}: {self.messages} messages, {self.size} bytes>"
+        messages = counted(self.messages, "message")
+        return f"<ObjectStoreStatus {self.name}: {messages}, {self.size} bytes>"

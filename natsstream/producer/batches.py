@@ -521,8 +521,8 @@ class Batches:
 
     def _take_found(self, found: Found) -> None:
         self._record, self._token = found.record, found.token
-        if found.record is not None:
-            self._checkpoint = found.record.checkpoint
+        # Where the record is gone, so is the checkpoint.
+        self._checkpoint = None if found.record is None else found.record.checkpoint
 
     def _may_claim(self, now: float) -> bool:
         while self._claims and self._claims[0] <= now - _CLAIMS_WITHIN_S:
@@ -534,8 +534,8 @@ class Batches:
             f"producer {self._options.producer_id!r}: a batch was not acknowledged within "
             f"{self._options.delivery_timeout:g} s; it may be stored or not",
             detail=cause.message,
-            hint="await producer.restart() when the stream has a leader: producer.recovered tells "
-            "what is stored",
+            hint="await producer.restart() when the stream has a leader, or open it again: "
+            "producer.recovered tells what is stored",
         )
         error.__cause__ = cause
         return error
@@ -600,5 +600,5 @@ def _lost(expected: int, received: int) -> SequenceGapError:
         received_seq=received,
         detail="the state record was evicted, purged or restored, or the stream was made anew",
         hint="await producer.restart() or open it again, and begin behind "
-        "producer.recovered.checkpoint, which is stored",
+        "producer.recovered.checkpoint; if recovered is None, look what the stream holds",
     )

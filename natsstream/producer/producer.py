@@ -335,7 +335,8 @@ class IdempotentProducer:
     async def restart(self) -> None:
         """Flush and begin the next epoch; also after an error.
 
-        `recovered` has what is stored by then: after an error, go on behind its checkpoint.
+        `recovered` has what is stored by then: after an error, go on behind its checkpoint. It is
+        None if the stream has no state of the producer any more.
         `max_claims` does not bound it, and counts anew from here.
 
         Raises:

@@ -198,6 +198,7 @@ def _two(_a: object, _b: object) -> None:
 def test_function_for_other_arguments_is_refused() -> None:
     for function, count in ((_two, 2), (print, 2), (type, 1)):
         assert check_callable(function, "it", count=count) is function
+    assert check_plain(_Async, "it", takes="nothing", count=0) is _Async  # Its objects are async.
     with pytest.raises(ConfigError, match="missing a required argument: '_b'"):
         check_callable(_two, "it", count=1)
     with pytest.raises(ConfigError, match="too many positional arguments"):

@@ -180,6 +180,25 @@ async def test_five_batches_that_are_fenced_on_the_way_are_all_stored_by_auto_cl
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize("mode", MODES)
+async def test_restart_after_another_instance_knows_what_that_one_has_stored(
+    place: Place, mode: str
+) -> None:
+    first = await place.open(mode=mode)
+    await first.append_wait(b"0", checkpoint=0)
+    async with await place.open(mode=mode) as other:
+        await other.append_wait(b"1", checkpoint=1)
+    with pytest.raises(StaleEpochError):
+        await first.append_wait(b"never", checkpoint=2)
+
+    await first.restart()
+
+    assert first.recovered is not None
+    assert (first.recovered.checkpoint, first.recovered.count) == (1, 2)
+    await first.detach()
+    assert await place.data() == numbers(2)
+
+
 async def test_restart_begins_the_next_epoch(place: Place) -> None:
     async with await place.open() as producer:
         await producer.append_wait(b"a")

@@ -407,6 +407,34 @@ def test_lost_state_is_a_gap() -> None:
     assert (outcome.error.expected_seq, outcome.error.received_seq) == (0, 2)
 
 
+def test_restart_after_a_lost_state_brings_no_old_checkpoint_back() -> None:
+    log = Log(record=StateRecord(Instance(4, "before"), checkpoint=7), token=1, last_seq=1)
+    log.checkpoint = 7
+    world, writer = opened(log, "a")
+    world.settle(writer)
+    assert writer.rules.recovered is not None
+    log.record, log.token, log.checkpoint = None, 0, None
+    assert isinstance(flushed(world, writer)[0].error, SequenceGapError)
+
+    writer.rules.restart()
+    world.settle(writer)
+
+    assert writer.rules.recovered is None
+    assert log.record is not None
+    assert log.record.checkpoint is None
+
+
+def test_claim_that_nobody_asked_for_leaves_what_was_recovered() -> None:
+    log = Log(record=StateRecord(Instance(4, "before"), checkpoint=7), token=1, last_seq=1)
+    log.checkpoint = 7
+    world, writer = opened(log, "a", auto_claim=True)
+    world.settle(writer)
+    recovered = writer.rules.recovered
+    rival(log)
+    assert flushed(world, writer)[0].error is None
+    assert writer.rules.recovered is recovered
+
+
 def test_lost_state_is_a_gap_also_before_the_first_batch() -> None:
     log = Log()
     world, writer = opened(log, "a")
