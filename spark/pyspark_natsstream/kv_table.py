@@ -4,8 +4,8 @@
     OUT/v7/_natsstream.json    {"v":1,"streams":{"KV_B":{"next":124,"created":"..."}},"keys":[]}
 
 Law: a version is the table when its _natsstream.json is there, which is written last. That file has
-the place in the bucket up to which changes are merged. A change before it is left out, so a batch
-that comes again changes nothing, whatever crashes, and brings no deleted key back.
+the place in the bucket up to which changes are in the table and in the history. A change before it
+is left out, so a batch that comes again changes nothing, whatever crashes.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def kv_table(
     history_out: str | None = None,
     on_progress: Callable[[IngestReport], None] | None = None,
 ) -> IngestReport:
-    """Merge the changes of a bucket into a table, and return a report; its rows are changes.
+    """Keep a table equal to a bucket, and return a report; its rows are changes.
 
     The table is then equal to the bucket as it was when the run began. A key that was written
-    during the run may have its value from before, or be missing, until the next run.
+    during the run may have its newer value.
 
     `read_kv_table` reads the table. Only one job may write it at a time.
 
@@ -93,8 +93,8 @@ def kv_table(
             continues from the checkpoint.
         StreamingQueryException: The query failed for another reason, such as a full disk.
 
-    Cost: each micro-batch with changes writes the whole table. Each run first lists the bucket, for
-    keys whose marker is gone.
+    Cost: each micro-batch with changes reads the values of the bucket and writes the whole table.
+    Each run first reads them once, for keys whose marker is gone.
     """
     asked = BucketOptions.parse(options)
     _check_whole(asked)
@@ -109,10 +109,10 @@ def kv_table(
         state = watch.state()
         table = _Table(spark, out, state.offset(1), asked, history_out)
         table.check(watch, state, checkpoint)
-    table.drop_all_but(_keys_now(spark, asked))
+    table.prepare()
     changes = spark.readStream.format(FORMAT).options(**asked.to_text()).load()
     writer = changes.writeStream.option("checkpointLocation", checkpoint)
-    query = triggered(writer.foreachBatch(short_failures(table.merge)), trigger).start()
+    query = triggered(writer.foreachBatch(short_failures(table.make_next)), trigger).start()
     try:
         return follow(query, asked.stream, on_progress)
     except MessagesLostError as error:
@@ -167,16 +167,17 @@ class _Table:
             MessagesLostError: The bucket has lost changes that are in the table.
         """
         version = _newest(self._folder)
-        place, done = self._place(version), committed(self._spark, checkpoint, state.stream)
+        place = self._place(version)
         try:
             place = watch.past_records(watch.taken_over(place, state), state)
             resume(place, state, fail_on_data_loss=True)
-            done = done and watch.taken_over(done, state)
         except MessagesLostError as error:
             error.hint = _NEW_TABLE
             raise
-        if done is not None and done.created_ns == state.created_ns:
-            lacking = self._first_between(place.next_seq, done.next_seq)
+        if (done := committed(self._spark, checkpoint, state.stream)) is not None:
+            if done.created_ns != state.created_ns:
+                self._check_restored(f"the query of checkpoint {checkpoint}")
+            lacking = self._first_between(place.next_seq, min(done.next_seq, state.stop_seq))
             if lacking is not None:
                 raise ConfigError(
                     f"the query of checkpoint {checkpoint} has read up to revision "
@@ -187,12 +188,26 @@ class _Table:
             return
         later = max(_numbers(self._history, _HISTORY), default=0)
         # A run that crashed has written the history of a version that is not there.
-        may_lead = version > 0 or has_begun_batch(self._spark, checkpoint)
-        if later > version + may_lead:
+        if later > version + has_begun_batch(self._spark, checkpoint):
             raise ConfigError(
                 f"history {self._history.url} has version {later}, and table {self._out} has "
-                f"{version or 'none'}: it is of another table",
-                hint="give the folder of its own table, or another one for the history",
+                f"{version or 'none'}: it is of another table, or a run with another checkpoint "
+                "has crashed",
+                hint="give its own table and checkpoint, or another folder for the history",
+            )
+
+    def _check_restored(self, what: str) -> None:
+        """Refuse what is of another bucket than this one, unless that was restored from a backup.
+
+        Raises:
+            StreamRecreatedError: It is of an earlier bucket of this name.
+        """
+        created_ns = self._begin.created_ns
+        if not self._options.is_restored(created_ns):
+            raise StreamRecreatedError(
+                f"{what} is of an earlier bucket: it was created again since",
+                hint="if it was restored from a backup, set "
+                f"restoredAt={format_rfc3339(created_ns)} to continue; if not, {_NEW_TABLE}",
             )
 
     def _first_between(self, first: int, stop: int) -> int | None:
@@ -203,49 +218,49 @@ class _Table:
             found = kv.revisions(*self._options.subjects, first=first, last=stop - 1)
             return next((entry.revision for entry in found), None)
 
-    def merge(self, batch: DataFrame, _: int) -> None:
-        """Make the next version: the changes of a micro-batch that are not in the table yet."""
+    def make_next(self, batch: DataFrame, _: int) -> None:
+        """Make the next version, if the bucket has changes that are not in the table yet.
+
+        It has the bucket's values now, and the history the changes of the micro-batch: a key that
+        is written again and again has no revision left where the batch was planned to end.
+        """
         version = _newest(self._folder)
         place = self._place(version)
         fresh = batch.where(F.col("revision") >= place.next_seq).persist()
+        live = _values_now(self._spark, self._options).persist()
         try:
-            last = fresh.agg(F.max("revision").alias("revision")).collect()[0].revision
-            if last is None:
+            last, newest = _last_revision(fresh), _last_revision(live)
+            if max(last, newest) < place.next_seq:
                 return
-            if self._history is not None:
+            if self._history is not None and last:
                 # Under the version's number: a second attempt replaces the first.
                 fresh.write.mode("overwrite").parquet(f"{self._history.url}/version={version + 1}")
-            newest = F.max_by(F.struct(*COLUMNS, "operation"), "revision")
-            changed = fresh.groupBy("key").agg(newest.alias("newest")).select("newest.*")
-            rows = changed.where(F.col("operation") == "PUT").select(*COLUMNS)
-            if version:
-                before = batch.sparkSession.read.parquet(f"{self._out}/v{version}")
-                kept = before.join(changed.select("key"), "key", "left_anti")
-                rows = kept.unionByName(rows)
-            self._write(version + 1, rows, last + 1)
+            self._write(version + 1, live, max(place.next_seq, last + 1))
         finally:
             fresh.unpersist()
+            live.unpersist()
 
-    def drop_all_but(self, live: DataFrame) -> None:
-        """Make a version without the keys that have no value now.
+    def prepare(self) -> None:
+        """Make a version if there is none of an empty bucket, or if keys are gone.
 
         The marker of a deletion may be gone before it is read: `purge_deletes` removes it, or it
         expires. Keys may also expire without a marker.
         """
         version = _newest(self._folder)
-        if version == 0:
-            return
-        rows = self._spark.read.parquet(f"{self._out}/v{version}")
-        gone = rows.select("key").join(live, "key", "left_anti").persist()
+        live = _values_now(self._spark, self._options).persist()
         try:
-            if not gone.isEmpty():
+            if version == 0:
+                is_due = live.isEmpty()
+            else:
+                held = self._spark.read.parquet(f"{self._out}/v{version}").select("key")
+                is_due = not held.join(live, "key", "left_anti").isEmpty()
+            if is_due:
                 if self._history is not None:
                     # Of a run that crashed: its batch comes again, as another version.
                     self._history.delete(f"version={version + 1}")
-                kept = rows.join(gone, "key", "left_anti")
-                self._write(version + 1, kept, self._place(version).next_seq)
+                self._write(version + 1, live, self._place(version).next_seq)
         finally:
-            gone.unpersist()
+            live.unpersist()
 
     def _write(self, version: int, rows: DataFrame, next_seq: int) -> None:
         """Write a version, its place last, and delete the versions that nobody reads."""
@@ -277,20 +292,14 @@ class _Table:
                 f"not of {_named(self._begin.stream, self._keys)}",
                 hint=_NEW_TABLE,
             )
-        created_ns = self._begin.created_ns
-        if place.created_ns != created_ns and not self._options.is_restored(created_ns):
-            created = format_rfc3339(created_ns)
-            raise StreamRecreatedError(
-                f"table {self._out} is of an earlier bucket: it was created again since",
-                hint=f"if it was restored from a backup, set restoredAt={created} to continue; "
-                f"if not, {_NEW_TABLE}",
-            )
+        if place.created_ns != self._begin.created_ns:
+            self._check_restored(f"table {self._out}")
         return place
 
 
-def _keys_now(spark: SparkSession, options: BucketOptions) -> DataFrame:
-    """Return the keys that have a value, in a column `key`."""
-    listed = replace(
+def _values_now(spark: SparkSession, options: BucketOptions) -> DataFrame:
+    """Return the rows of the keys that have a value."""
+    now = replace(
         options,
         max_messages_per_trigger=None,
         max_bytes_per_trigger=None,
@@ -298,8 +307,12 @@ def _keys_now(spark: SparkSession, options: BucketOptions) -> DataFrame:
         min_partitions=1,
         max_records_per_partition=None,
     )
-    reader = spark.read.format(FORMAT).options(**listed.to_text())
-    return reader.schema("key string").load()
+    return spark.read.format(FORMAT).options(**now.to_text()).load().select(*COLUMNS)
+
+
+def _last_revision(rows: DataFrame) -> int:
+    """Return the last revision of some rows, 0 for none."""
+    return rows.agg(F.max("revision").alias("revision")).collect()[0].revision or 0
 
 
 def _check_whole(options: BucketOptions) -> None:

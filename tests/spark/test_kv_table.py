@@ -10,6 +10,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,6 +176,48 @@ def test_crash_in_the_middle_leaves_the_table_as_it_was_and_the_next_run_mends_i
     assert table.changes() == [(1, "PUT"), (2, "PUT"), (3, "PUT"), (4, "DEL")]
 
 
+def test_key_that_is_written_all_the_time_is_in_the_table(
+    js: JetStream, server: NatsServer, stream_name: str, table: Table
+) -> None:
+    """Its revision is gone each time that a batch is read which was planned with it."""
+    js.kv.create(stream_name).put("cold", b"1")
+    has_ended = threading.Event()
+
+    def write() -> None:
+        with blocking.connect(server.url) as own:
+            kv = own.kv.get(stream_name)
+            for number in range(100_000):
+                kv.put("hot", b"%d" % number)
+                if has_ended.wait(0.005):
+                    return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(2):
+            before = js.kv.get(stream_name).get("hot")
+            table.run()
+            assert before is None or table.rows()["hot"][1] >= before.revision
+            assert set(table.rows()) == {"cold", "hot"}
+    finally:
+        has_ended.set()
+        writer.join()
+    table.run()
+    assert table.rows() == held(js.kv.get(stream_name))
+
+
+def test_empty_bucket_makes_an_empty_table(js: JetStream, stream_name: str, table: Table) -> None:
+    kv = js.kv.create(stream_name)
+    for _ in range(2):
+        table.run(with_history=True)
+        assert table.rows() == {}
+    assert table.versions() == ["v1"]
+    kv.put("a", b"1")
+    table.run(with_history=True)
+    assert table.rows() == held(kv)
+    assert table.changes() == [(1, "PUT")]
+
+
 def test_batch_that_comes_again_changes_nothing_and_brings_no_deleted_key_back(
     js: JetStream, stream_name: str, table: Table
 ) -> None:
@@ -314,6 +357,51 @@ def test_table_that_lacks_what_its_checkpoint_has_read_is_refused_until_it_is_re
     table.run(keys="a.*")
     table.run(keys="a.*")
     assert not caplog.messages
+
+
+def test_checkpoint_of_an_earlier_bucket_is_refused_without_its_table_too(
+    js: JetStream, stream_name: str, table: Table, tmp_path: Path
+) -> None:
+    """It is ahead of the table, which may be right all the same."""
+    kv = js.kv.create(stream_name)
+    kv.put("a.1", b"1")
+    table.run(keys="a.*")
+    kv.stream.backup(tmp_path / "backup")
+    for number in range(5):
+        kv.put("other", b"%d" % number)
+    table.run(keys="a.*")
+    js.kv.delete(stream_name)
+    restored = format_rfc3339(js.streams.restore(tmp_path / "backup").info().created_ns)
+
+    with pytest.raises(MessagesLostError, match="gone") as lost:
+        table.run(keys="a.*", restoredAt=restored)
+    assert "give another checkpoint;" in lost.value.hint
+    out, table.out = table.out, tmp_path / "new"
+    with pytest.raises(StreamRecreatedError, match="the query of checkpoint") as caught:
+        table.run(keys="a.*")
+    assert f"restoredAt={restored}" in caught.value.hint
+
+    table.out, table.checkpoint = out, tmp_path / "another"
+    kv.put("a.2", b"2")
+    table.run(keys="a.*", restoredAt=restored)
+    assert table.rows() == {"a.1": (b"1", 1), "a.2": (b"2", 2)}
+
+
+def test_history_is_kept_where_an_older_copy_of_the_table_was_restored(
+    js: JetStream, stream_name: str, table: Table
+) -> None:
+    kv = js.kv.create(stream_name)
+    for number in range(3):
+        kv.put("a", b"%d" % number)
+        table.run(with_history=True)
+    before = table.changes()
+    shutil.rmtree(table.out / "v3")
+    kv.put("a", b"4")
+
+    with pytest.raises(ConfigError, match=r"has version 3, and table .* has 2"):
+        table.run(with_history=True)
+
+    assert table.changes() == before
 
 
 def test_history_of_another_table_is_refused_and_kept(
