@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import os
 import shutil
 import time
 from pathlib import Path
@@ -20,7 +21,8 @@ from natsstream.testing.loops import LoopThread
 from natsstream.testing.members import ASK_AGAIN_S, NODES_MAX, Members, node_names
 from natsstream.testing.monitoring import find_forgotten, find_what_is_missing
 from natsstream.testing.nodes import ClusterNode
-from natsstream.testing.temporary import temporary_folder
+from natsstream.testing.store_lock import lock_folder
+from natsstream.testing.temporary import given_folder, temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +94,7 @@ class NatsCluster(Members[ClusterNode]):
         self._store_dir = None if store_dir is None else Path(store_dir)
         self._binary = binary
         self._folder: Path | None = None
+        self._lock_fd: int | None = None
         self._at_exit = AtExit(self.stop)
         # One thread forwards the bytes of all links.
         self._loop_thread = LoopThread("natsstream-cluster")
@@ -249,9 +252,10 @@ class NatsCluster(Members[ClusterNode]):
             return
         if self._store_dir is None:
             self._folder = temporary_folder()
+            # Nodes that are stopped alone give up the locks of theirs.
+            self._lock_fd = lock_folder(self._folder)
         else:
-            self._store_dir.mkdir(parents=True, exist_ok=True)
-            self._folder = self._store_dir.resolve()
+            self._folder = given_folder(self._store_dir)
         self._at_exit.arm()
         self._loop_thread.start()
         for node in self.servers:
@@ -289,6 +293,9 @@ class NatsCluster(Members[ClusterNode]):
         folder, self._folder = self._folder, None
         with contextlib.ExitStack() as ending:
             # Each step runs, whatever the others raise; the last one first.
+            if self._lock_fd is not None:
+                ending.callback(os.close, self._lock_fd)
+                self._lock_fd = None
             if folder is not None and self._store_dir is None:
                 ending.callback(shutil.rmtree, folder, ignore_errors=True)
             ending.callback(self.heal)

@@ -40,7 +40,7 @@ from natsstream.testing.ports import (
 )
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
 from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
-from natsstream.testing.temporary import temporary_folder
+from natsstream.testing.temporary import given_folder, temporary_folder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -353,8 +353,7 @@ class NatsServer:
                     _log.info("%s begins empty: stop(keep_store=True) keeps the data", self.name)
                 self._folder = temporary_folder()
             else:
-                self._store_dir.mkdir(parents=True, exist_ok=True)
-                self._folder = self._store_dir.resolve()
+                self._folder = given_folder(self._store_dir)
             # A program that forgets stop(), or ends on an error, must leave no server behind.
             self._at_exit.arm()
         if self._lock_fd is None:

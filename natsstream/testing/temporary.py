@@ -18,7 +18,7 @@ from natsstream.testing.owners import is_dead, this_process
 from natsstream.testing.store_lock import end_orphan, lock_folder
 
 _PREFIX = "natsstream-"
-_OWNER = "owner"
+_OWNER = ".natsstream-owner"
 
 _log = logging.getLogger(__name__)
 
@@ -32,9 +32,18 @@ def temporary_folder() -> Path:
         try:
             _remove_left(folder)
         except (OSError, ServerStartError) as error:
-            _log.info("%s was left by a dead process and stays: %s", folder, error)
+            _log.info("temporary folder %s stays: %s", folder, error)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-    (folder / _OWNER).write_text(this_process(), encoding="ascii")
+    # With its own name, which a copy of the folder has not.
+    (folder / _OWNER).write_text(f"{folder.name} {this_process()}", encoding="utf-8")
+    return folder
+
+
+def given_folder(store_dir: Path) -> Path:
+    """Return a folder that somebody has given, made if it is missing; it is removed by nobody."""
+    store_dir.mkdir(parents=True, exist_ok=True)
+    folder = store_dir.resolve()
+    (folder / _OWNER).unlink(missing_ok=True)  # It may be what a killed process left.
     return folder
 
 
@@ -43,18 +52,20 @@ def _remove_left(folder: Path) -> None:
 
     Raises:
         ServerStartError: A forked child of the owner uses it, or a server does not end.
+        OSError: It cannot be removed, as a link.
     """
     mark = folder / _OWNER
-    if folder.is_symlink() or not mark.is_file() or mark.is_symlink():
+    if not mark.is_file():
         return
+    name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
     # Those of other users are theirs, also for root.
-    if folder.stat().st_uid != os.getuid() or not is_dead(mark.read_text(encoding="ascii")):
+    if name != folder.name or folder.stat().st_uid != os.getuid() or not is_dead(owner):
         return
-    # A cluster has a folder for each node.
+    # A cluster has a folder for each node, and a lock of its own.
     pid_files = [*folder.glob("server.pid"), *folder.glob("n[0-9]/server.pid")]
     with contextlib.ExitStack() as locks:
-        for pid_file in pid_files:
-            locks.callback(os.close, lock_folder(pid_file.parent))
+        for each in {folder, *(pid_file.parent for pid_file in pid_files)}:
+            locks.callback(os.close, lock_folder(each))
         for pid_file in pid_files:
             end_orphan(pid_file)
         shutil.rmtree(folder)

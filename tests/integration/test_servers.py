@@ -492,13 +492,18 @@ def test_folders_of_the_living_and_of_others_are_left_alone(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     given = tmp_path / "natsstream-data"
+    given.mkdir()
+    mark_as_left(given)  # As one that a killed process left, which is looked at.
     with NatsServer(store_dir=given) as server:
         make_stream_with_one_message(server.port)
-    without_owner = tmp_path / "natsstream-new"
-    without_owner.mkdir()
+    shutil.copytree(given, tmp_path / "natsstream-copy")
+    mark_as_left(tmp_path / "natsstream-copy", name="natsstream-first")
+    (tmp_path / "natsstream-new").mkdir()
+    (tmp_path / "natsstream-text").mkdir()
+    (tmp_path / "natsstream-text" / MARK).write_bytes(b"\xff\xfe of J\xfcrgen")
     target = tmp_path / "elsewhere"
     target.mkdir()
-    (target / "owner").write_text(dead_owner())
+    mark_as_left(target, name="natsstream-link")
     (tmp_path / "natsstream-link").symlink_to(target)
     with NatsServer() as server, NatsCluster() as cluster:
         make_stream_with_one_message(server.port)
@@ -509,24 +514,36 @@ def test_folders_of_the_living_and_of_others_are_left_alone(
 
         with NatsServer():
             assert all(path.exists() for path in kept)
-            assert len(kept) == 6 + 3
+            assert len(kept) == 8 + 3
         server.start()
         assert count_messages(server.port) == 1
     with NatsServer(store_dir=given) as server:
         assert count_messages(server.port) == 1
 
 
-def test_folder_that_a_child_of_its_dead_owner_has_locked_is_left_alone(
+def test_folders_that_children_of_their_dead_owner_have_locked_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with NatsServer() as server:
-        (folder,) = tmp_path.iterdir()
-        (folder / "owner").write_text(dead_owner())  # The lock is held by this process.
+    with NatsServer() as server, NatsCluster() as cluster:
+        for node in cluster.servers:
+            node.stop()
+        folders = list(tmp_path.iterdir())
+        for folder in folders:
+            mark_as_left(folder)  # Their locks are held by this process.
 
         with NatsServer():
             assert server.is_running
-            assert folder.is_dir()
+            assert all(folder.is_dir() for folder in folders)
+            assert len(folders) == 2
+
+
+MARK = ".natsstream-owner"
+
+
+def mark_as_left(folder: Path, *, name: str | None = None) -> None:
+    """Mark a folder as that of a process of this machine that is gone."""
+    (folder / MARK).write_text(f"{name or folder.name} {dead_owner()}")
 
 
 def dead_owner() -> str:
