@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from natsstream.api.names import collide, half_wildcard
+from natsstream.api.names import collide, covers, half_wildcard
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
@@ -44,12 +44,15 @@ def warn_half_wildcards(subjects: Sequence[str], what: str) -> None:
 
 
 def warn_schedules(config: StreamConfig, filters: Sequence[str], what: str) -> None:
-    """Log a warning for a consumer without filters where a stream may hold schedules."""
-    if config.allow_msg_schedules and not filters:
+    """Log a warning for a consumer of all subjects of a stream that may hold schedules."""
+    subjects = config.subjects or (config.name,)
+    is_of_all = all(any(covers(wide, one) for wide in filters or (">",)) for one in subjects)
+    if config.allow_msg_schedules and is_of_all:
+        lost = ", and its acks remove them" if config.retention == "workqueue" else ""
         _log.warning(
-            "%s gets schedules before they fire, and their acks remove them from a work queue: "
-            "give it filters of what they publish",
+            "%s gets schedules before they fire%s: give it filters of what they publish",
             what,
+            lost,
         )
 
 

@@ -427,6 +427,8 @@ class Batches:
         stored_epoch = -1 if found.record is None else found.record.epoch
         if found.end is not None:
             self.fail(_closed(self.stream, found))
+        elif self._was_open and found.record is None:
+            self.fail(_lost(0, self.queue.batches[0].seq if self.queue.batches else 0))
         elif stored_epoch != self._claimed_over and not self._may_claim(now):
             self.fail(_spent(stored_epoch, self.epoch or 0, len(self._claims)))
         else:

@@ -17,6 +17,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import get_message, purge
+from natsstream.api.unmatched import warn_unmatched
 from natsstream.arguments import check_text
 from natsstream.errors import ConfigError, ScheduleError, SubjectError
 from natsstream.iteration import Flattened
@@ -101,7 +102,8 @@ class StreamSchedules:
             NatsStreamError: As for `Stream.ordered`.
 
         Cost: a read of the last message of each matching subject; in a work queue one round trip
-        for each of them. A schedule that is replaced during the read may be missing.
+        for each of them, as by `Stream.get`. A schedule that is replaced during the read may be
+        missing, and any one in a work queue of more than 100,000 subjects.
         """
         # Only the last message of a subject counts: a plain one cancels the schedule before it.
         spec = OrderedSpec(
@@ -111,6 +113,8 @@ class StreamSchedules:
 
     async def _newest(self, spec: OrderedSpec) -> AsyncGenerator[Sequence[Message]]:
         if self._cached.config.retention == "workqueue":  # Its consumers are the only readers.
+            what = f"list of schedules of stream {self._cached.name}"
+            await warn_unmatched(self._api, self._cached, spec.filters, what)
             yield await self._singly(spec.filters or (">",))
             return
         async with OrderedConsumer(self._api, spec) as tail:
@@ -118,14 +122,14 @@ class StreamSchedules:
                 yield messages
 
     async def _singly(self, filters: Sequence[str]) -> Sequence[Message]:
-        """Return the last message of each subject, in the order of their sequences."""
-        found: list[Message] = []
+        """Return the schedules, in the order of their sequences."""
+        found: dict[int, Message] = {}  # A subject may come twice where others vanish.
         for each in filters:
             async for count in each_subject(self._api, self._cached.name, each):
                 message = await self._last(count.subject)
-                if message is not None:
-                    found.append(message)
-        return sorted(found, key=lambda message: message.sequence)
+                if message is not None and _scheduled(message) is not None:
+                    found[message.sequence] = message
+        return [found[sequence] for sequence in sorted(found)]
 
     async def cancel(self, subject: str) -> bool:
         """Cancel the schedule on a subject; it fires no more.

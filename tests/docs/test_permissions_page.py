@@ -348,6 +348,10 @@ async def furnish(js: ns.JetStream) -> None:
         raise ns.Reject(message.subject)
 
     await billing.run(reject, until_empty=True, dead_letter="ORDERS_DLQ")
+    await js.publish("orders.new", b"x")
+    message = await billing.next(timeout=5)
+    assert message is not None
+    await message.term(confirm=True)  # Its letter is the server's advisory, without a copy.
     for _ in range(3):
         await js.publish("orders.new", b"x")
     kv = await js.kv.ensure("settings", history=5)

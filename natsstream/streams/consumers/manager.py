@@ -303,7 +303,8 @@ class ConsumerManager:
         consumer = Consumer(self._api, *made)
         filters = consumer.cached.config.filters or ()
         what = f"consumer {consumer.name} of stream {self.stream}"
-        warn_schedules(self._cached.config, filters, what)
+        if consumer.change:
+            warn_schedules(self._cached.config, filters, what)
         await warn_unmatched(self._api, self._cached, filters, what)
         return consumer
 

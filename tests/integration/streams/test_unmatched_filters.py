@@ -130,4 +130,8 @@ async def test_consumer_that_gets_schedules_before_they_fire_is_told(
     stream = await js.streams.create(stream_name, subjects=subjects, allow_msg_schedules=True)
     await stream.consumers.create("c", filters=subjects[:1] if has_filters else [])
     told = f"consumer c of stream {stream_name} gets schedules before they fire"
-    assert [each.partition(",")[0] for each in warnings_of(caplog)] == [told] * (not has_filters)
+    assert [each.partition(":")[0] for each in warnings_of(caplog)] == [told] * (not has_filters)
+
+    await stream.consumers.ensure("c")
+    await stream.consumers.create("all", filters=subjects)
+    assert len(warnings_of(caplog)) == 2 - has_filters, "unchanged; and one of all subjects"

@@ -435,6 +435,26 @@ def test_claim_that_nobody_asked_for_leaves_what_was_recovered() -> None:
     assert writer.rules.recovered is recovered
 
 
+def test_state_that_is_lost_during_a_claim_is_a_gap() -> None:
+    """Another claim would begin in epoch 0, without the checkpoint."""
+    log = Log(record=StateRecord(Instance(4, "before")), token=1, last_seq=1)
+    world, writer = opened(log, "a", auto_claim=True)
+    world.settle(writer)
+    rival(log)
+    writer.append(world.now)
+    assert world.step(writer), "the write, which is refused"
+    world.now += 5
+    assert world.step(writer), "the read"
+    claim = writer.rules.next(world.now)
+    assert isinstance(claim, Write)
+    assert claim.batch is None
+    log.record, log.token = None, 0
+    error = RequestTimeoutError("no answer", retryable=True)
+    writer.rules.refused(error, world.now, is_final=False)
+    world.settle(writer)
+    assert isinstance(writer.rules.failure, SequenceGapError)
+
+
 def test_lost_state_is_a_gap_also_before_the_first_batch() -> None:
     log = Log()
     world, writer = opened(log, "a")
