@@ -29,7 +29,7 @@ from natsstream.units import format_rfc3339
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.checkpoint import committed, has_begun_batch
 from pyspark_natsstream.driver import StreamWatch, connected
-from pyspark_natsstream.failures import short_failures
+from pyspark_natsstream.failures import short_failures, typed_failures
 from pyspark_natsstream.folder import Folder, check_apart
 from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, check_trigger, follow, triggered
 from pyspark_natsstream.offsets import Offset, offsets_of
@@ -109,7 +109,8 @@ def kv_table(
         state = watch.state()
         table = _Table(spark, out, state.offset(1), asked, history_out)
         table.check(watch, state, checkpoint)
-    table.prepare()
+    with typed_failures():
+        table.prepare()
     changes = spark.readStream.format(FORMAT).options(**asked.to_text()).load()
     writer = changes.writeStream.option("checkpointLocation", checkpoint)
     query = triggered(writer.foreachBatch(short_failures(table.make_next)), trigger).start()
@@ -230,7 +231,8 @@ class _Table:
         live = _values_now(self._spark, self._options).persist()
         try:
             last, newest = _last_revision(fresh), _last_revision(live)
-            if max(last, newest) < place.next_seq:
+            is_new = max(last, newest) >= place.next_seq
+            if not (is_new or self._has_gone(version, live) or self._has_left(version)):
                 return
             if self._history is not None and last:
                 # Under the version's number: a second attempt replaces the first.
@@ -249,18 +251,24 @@ class _Table:
         version = _newest(self._folder)
         live = _values_now(self._spark, self._options).persist()
         try:
-            if version == 0:
-                is_due = live.isEmpty()
-            else:
-                held = self._spark.read.parquet(f"{self._out}/v{version}").select("key")
-                is_due = not held.join(live, "key", "left_anti").isEmpty()
-            if is_due:
+            if self._has_gone(version, live):
                 if self._history is not None:
                     # Of a run that crashed: its batch comes again, as another version.
                     self._history.delete(f"version={version + 1}")
                 self._write(version + 1, live, self._place(version).next_seq)
         finally:
             live.unpersist()
+
+    def _has_gone(self, version: int, live: DataFrame) -> bool:
+        """Return True if keys of a version have no value now, or none has where there is none."""
+        if version == 0:
+            return live.isEmpty()
+        held = self._spark.read.parquet(f"{self._out}/v{version}").select("key")
+        return not held.join(live, "key", "left_anti").isEmpty()
+
+    def _has_left(self, version: int) -> bool:
+        """Return True if a run that crashed has written the history of the next version."""
+        return self._history is not None and f"version={version + 1}" in self._history.names()
 
     def _write(self, version: int, rows: DataFrame, next_seq: int) -> None:
         """Write a version, its place last, and delete the versions that nobody reads."""

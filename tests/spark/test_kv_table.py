@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark_natsstream.folder import Folder
@@ -30,9 +30,9 @@ from natsstream.errors import (
 from natsstream.units import format_rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark_natsstream.ingest import IngestReport
 
     from natsstream.blocking import JetStream, KeyValue
@@ -402,6 +402,52 @@ def test_history_is_kept_where_an_older_copy_of_the_table_was_restored(
         table.run(with_history=True)
 
     assert table.changes() == before
+
+
+@pytest.mark.parametrize("has_table", [False, True])
+def test_key_that_is_deleted_between_plan_and_read_is_not_in_the_table(
+    js: JetStream,
+    stream_name: str,
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_table: bool,
+) -> None:
+    kv = js.kv.create(stream_name)
+    kv.put("a", b"1")
+    if has_table:
+        table.run()
+        kv.put("a", b"2")
+    module = sys.modules["pyspark_natsstream.kv_table"]
+    reads: list[Callable[..., DataFrame]] = [module._values_now] * 2
+
+    def values_now(*arguments: Any) -> DataFrame:
+        if len(reads) == 1:  # For the micro-batch, behind that for the start.
+            kv.delete("a")
+        return reads.pop()(*arguments)
+
+    monkeypatch.setattr(module, "_values_now", values_now)
+    table.run()
+    assert table.rows() == {}
+
+
+def test_run_that_crashed_before_its_changes_were_gone_leaves_a_history_that_goes_on(
+    js: JetStream, stream_name: str, table: Table
+) -> None:
+    kv = js.kv.create(stream_name)
+    for key in "ab":
+        kv.put(key, b"1")
+        table.run(with_history=True)
+    shutil.rmtree(table.out / "v2")
+    table.repeat_last_batch()
+    kv.delete("b")
+    kv.purge_deletes(older_than=0)
+
+    for _ in range(2):
+        table.run(with_history=True)
+
+    assert table.rows() == held(kv)
+    assert table.changes() == [(1, "PUT"), (2, "PUT")]
 
 
 def test_history_of_another_table_is_refused_and_kept(
