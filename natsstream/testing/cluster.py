@@ -22,7 +22,7 @@ from natsstream.testing.members import ASK_AGAIN_S, NODES_MAX, Members, node_nam
 from natsstream.testing.monitoring import find_forgotten, find_what_is_missing
 from natsstream.testing.nodes import ClusterNode
 from natsstream.testing.store_lock import lock_folder
-from natsstream.testing.temporary import given_folder, temporary_folder
+from natsstream.testing.temporary import keep_folder, temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,7 +255,9 @@ class NatsCluster(Members[ClusterNode]):
             # Nodes that are stopped alone give up the locks of theirs.
             self._lock_fd = lock_folder(self._folder)
         else:
-            self._folder = given_folder(self._store_dir)
+            self._store_dir.mkdir(parents=True, exist_ok=True)
+            self._folder = self._store_dir.resolve()
+            keep_folder(self._folder)
         self._at_exit.arm()
         self._loop_thread.start()
         for node in self.servers:

@@ -40,7 +40,7 @@ from natsstream.testing.ports import (
 )
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
 from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
-from natsstream.testing.temporary import given_folder, temporary_folder
+from natsstream.testing.temporary import keep_folder, temporary_folder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -105,6 +105,8 @@ class NatsServer:
             check_int(max_payload_bytes, "max_payload_bytes", minimum=1, unit="bytes")
         self.name: str = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
         self._store_dir = None if store_dir is None else Path(store_dir)
+        # A node of a cluster has a folder in that of the cluster.
+        self._is_store_given = store_dir is not None
         self._port = port
         self._is_port_given = port is not None
         self._jetstream = jetstream
@@ -353,11 +355,14 @@ class NatsServer:
                     _log.info("%s begins empty: stop(keep_store=True) keeps the data", self.name)
                 self._folder = temporary_folder()
             else:
-                self._folder = given_folder(self._store_dir)
+                self._store_dir.mkdir(parents=True, exist_ok=True)
+                self._folder = self._store_dir.resolve()
             # A program that forgets stop(), or ends on an error, must leave no server behind.
             self._at_exit.arm()
         if self._lock_fd is None:
             self._lock_fd = lock_folder(self._folder)
+            if self._is_store_given:
+                keep_folder(self._folder)
         return self._folder
 
     def _launch(self, binary: Path, folder: Path) -> subprocess.Popen[bytes]:

@@ -39,12 +39,11 @@ def temporary_folder() -> Path:
     return folder
 
 
-def given_folder(store_dir: Path) -> Path:
-    """Return a folder that somebody has given, made if it is missing; it is removed by nobody."""
-    store_dir.mkdir(parents=True, exist_ok=True)
-    folder = store_dir.resolve()
-    (folder / _OWNER).unlink(missing_ok=True)  # It may be what a killed process left.
-    return folder
+def keep_folder(folder: Path) -> None:
+    """Let a folder that somebody has given stay: it may be one that a killed process left."""
+    for each in (folder, *folder.parents):
+        if each.name.startswith(_PREFIX):
+            (each / _OWNER).unlink(missing_ok=True)
 
 
 def _remove_left(folder: Path) -> None:

@@ -491,12 +491,13 @@ def test_folders_of_the_living_and_of_others_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    given = tmp_path / "natsstream-data"
-    given.mkdir()
-    mark_as_left(given)  # As one that a killed process left, which is looked at.
+    left = tmp_path / "natsstream-data"
+    given = left / "n1"
+    given.mkdir(parents=True)
+    mark_as_left(left)  # As a cluster that a killed process left, and of which a node is looked at.
     with NatsServer(store_dir=given) as server:
         make_stream_with_one_message(server.port)
-    shutil.copytree(given, tmp_path / "natsstream-copy")
+    shutil.copytree(left, tmp_path / "natsstream-copy")
     mark_as_left(tmp_path / "natsstream-copy", name="natsstream-first")
     (tmp_path / "natsstream-new").mkdir()
     (tmp_path / "natsstream-text").mkdir()
@@ -514,7 +515,7 @@ def test_folders_of_the_living_and_of_others_are_left_alone(
 
         with NatsServer():
             assert all(path.exists() for path in kept)
-            assert len(kept) == 8 + 3
+            assert len(kept) == 8 + 5
         server.start()
         assert count_messages(server.port) == 1
     with NatsServer(store_dir=given) as server:
