@@ -427,8 +427,8 @@ class Batches:
         stored_epoch = -1 if found.record is None else found.record.epoch
         if found.end is not None:
             self.fail(_closed(self.stream, found))
-        elif self._was_open and found.record is None:
-            self.fail(_lost(0, self.queue.batches[0].seq if self.queue.batches else 0))
+        elif self._was_open and stored_epoch < (self._claimed_over or 0):
+            self.fail(_lost(0, 0, f"of epoch {self._claimed_over or 0}"))
         elif stored_epoch != self._claimed_over and not self._may_claim(now):
             self.fail(_spent(stored_epoch, self.epoch or 0, len(self._claims)))
         else:
@@ -595,9 +595,11 @@ def _conflict(epoch: int) -> ProducerConflictError:
     )
 
 
-def _lost(expected: int, received: int) -> SequenceGapError:
+def _lost(expected: int, received: int, what: str = "") -> SequenceGapError:
+    state = "the stream's state of the producer"
+    told = f"{state} expects batch {expected}, this is batch {received}"
     return SequenceGapError(
-        f"the stream's state of the producer expects batch {expected}, this is batch {received}",
+        f"{state}, {what}, is gone" if what else told,
         expected_seq=expected,
         received_seq=received,
         detail="the state record was evicted, purged or restored, or the stream was made anew",

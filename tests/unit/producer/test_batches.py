@@ -435,8 +435,9 @@ def test_claim_that_nobody_asked_for_leaves_what_was_recovered() -> None:
     assert writer.rules.recovered is recovered
 
 
-def test_state_that_is_lost_during_a_claim_is_a_gap() -> None:
-    """Another claim would begin in epoch 0, without the checkpoint."""
+@pytest.mark.parametrize("back", [None, StateRecord(Instance(2, "before"))])
+def test_state_that_is_lost_during_a_claim_is_a_gap(back: StateRecord | None) -> None:
+    """Another claim would begin in an earlier epoch, with no checkpoint or an old one."""
     log = Log(record=StateRecord(Instance(4, "before")), token=1, last_seq=1)
     world, writer = opened(log, "a", auto_claim=True)
     world.settle(writer)
@@ -448,11 +449,12 @@ def test_state_that_is_lost_during_a_claim_is_a_gap() -> None:
     claim = writer.rules.next(world.now)
     assert isinstance(claim, Write)
     assert claim.batch is None
-    log.record, log.token = None, 0
+    log.record, log.token = back, 0
     error = RequestTimeoutError("no answer", retryable=True)
     writer.rules.refused(error, world.now, is_final=False)
     world.settle(writer)
     assert isinstance(writer.rules.failure, SequenceGapError)
+    assert "state of the producer, of epoch 6, is gone" in writer.rules.failure.message
 
 
 def test_lost_state_is_a_gap_also_before_the_first_batch() -> None:
