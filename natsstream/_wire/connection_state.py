@@ -156,7 +156,10 @@ class ConnectionState:
                 hint="open a new one with natsstream.connect()",
             )
         return ConnectionLostError(
-            "connection lost before the answer came", detail=self.last_error, retryable=True
+            "connection lost before the answer came",
+            detail=self.last_error,
+            hint="call it again; what changes something may be done already",
+            retryable=True,
         )
 
     # Callbacks of nats-py and the lane.

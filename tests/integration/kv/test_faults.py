@@ -33,6 +33,24 @@ async def opened(js: JetStream, name: str) -> list[KeyValue]:
     return []
 
 
+async def test_read_in_flight_outlives_a_break(
+    server: NatsNode, js: JetStream, stream_name: str
+) -> None:
+    await (await js.kv.create(stream_name, storage="memory")).put("a", b"1")
+    with FaultProxy(server.port) as proxy:
+        async with connect(proxy.url, request_timeout=30, reconnect_timeout=60) as ours:
+            kv = await ours.kv.get(stream_name)
+            async with js.core.subscribe(f"$JS.API.DIRECT.GET.KV_{stream_name}.>") as asked:
+                proxy.stall(direction="to_client")
+                reading = asyncio.create_task(kv.get("a"))
+                assert await asked.next(timeout=30)
+                proxy.cut()
+                proxy.heal()
+                entry = await reading
+            assert entry is not None
+            assert entry.value == b"1"
+
+
 @pytest.mark.parametrize("fault", ["stall", "cut"])
 async def test_write_whose_ack_is_lost_is_told_to_be_unknown(
     server: NatsNode, js: JetStream, stream_name: str, fault: str
