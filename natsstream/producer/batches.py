@@ -428,7 +428,7 @@ class Batches:
         if found.end is not None:
             self.fail(_closed(self.stream, found))
         elif self._was_open and stored_epoch < (self._claimed_over or 0):
-            self.fail(_lost(0, 0, f"of epoch {self._claimed_over or 0}"))
+            self.fail(_set_back(self._claimed_over or 0))
         elif stored_epoch != self._claimed_over and not self._may_claim(now):
             self.fail(_spent(stored_epoch, self.epoch or 0, len(self._claims)))
         else:
@@ -595,11 +595,18 @@ def _conflict(epoch: int) -> ProducerConflictError:
     )
 
 
-def _lost(expected: int, received: int, what: str = "") -> SequenceGapError:
-    state = "the stream's state of the producer"
-    told = f"{state} expects batch {expected}, this is batch {received}"
+def _lost(expected: int, received: int) -> SequenceGapError:
+    what = f"expects batch {expected}, this is batch {received}"
+    return _gap(f"the stream's state of the producer {what}", expected, received)
+
+
+def _set_back(epoch: int) -> SequenceGapError:
+    return _gap(f"the stream's state of the producer, of epoch {epoch}, is gone", 0, 0)
+
+
+def _gap(message: str, expected: int, received: int) -> SequenceGapError:
     return SequenceGapError(
-        f"{state}, {what}, is gone" if what else told,
+        message,
         expected_seq=expected,
         received_seq=received,
         detail="the state record was evicted, purged or restored, or the stream was made anew",
