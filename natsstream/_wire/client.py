@@ -442,8 +442,8 @@ class Client:
             headers: An encoded header block; may be empty.
             timeout: Seconds in all, retries included.
             retries: Retries if there are no responders, 250 ms apart (ADR-22).
-            repeats: Repeat it without an answer, after 1 s, then 2 s, then every 4 s; the first
-                answer counts. For requests that change nothing.
+            repeats: Repeat it without an answer, after 1 s, then 2 s, then every 4 s, and after a
+                reconnect; the first answer counts. For requests that change nothing.
             what: The operation, for errors of the connection and of the deadline; empty for the
                 subject.
 
@@ -451,20 +451,26 @@ class Client:
             RequestTimeoutError: No answer within `timeout` seconds.
             NoRespondersError: The subject has no responders.
             PermissionDeniedError: The user may not publish there, or not subscribe to the inbox.
-            ConnectionLostError: The connection broke before the answer came; or it was away for
-                `timeout` seconds, and nothing was sent.
+            ConnectionLostError: The connection broke before the answer came (with `repeats`: and is
+                not back in time), or was away for `timeout` seconds, and nothing was sent.
             EventLoopError: The connection belongs to another event loop.
             UsageError: The request is illegal; see `publish_command`.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
+        call = what or f"request on {subject}"
         while True:
+            if repeats:
+                await self.wait_connected(max(deadline - now(), 0.001), what=call)
             try:
                 frame = await self._ask(
                     subject, payload, headers, deadline, timeout, repeats=repeats
                 )
             except _OF_CONNECTION as error:
-                error.name_call(what or f"request on {subject}")
+                error.name_call(call)
+                # While the state says connected, 8 MiB wait, and would refuse it again.
+                if repeats and isinstance(error, ConnectionLostError) and not self.is_connected:
+                    continue
                 raise
             except PermissionDeniedError as error:
                 if what and error.subject not in what and not self.requests.is_refused:

@@ -100,7 +100,7 @@ class Api:
         """Return JetStream's API level (ADR-44), 0 before 2.11; None if it cannot be read.
 
         Raises:
-            ConnectionLostError: The connection broke before the answer came.
+            ConnectionLostError: The connection broke, and was not back within `request_timeout`.
 
         Cost: one round trip for each connection, since a reconnect may reach another server or an
         upgraded one.
@@ -257,7 +257,6 @@ class Api:
         while True:
             left = deadline - loop.time()
             try:
-                await self.client.wait_connected(max(left, 0.001), what=what)
                 return await self._ask(subject, body, what, max(left, 0.001), repeats=True)
             except (TransportError, ServerError) as error:
                 # A timeout has used up the deadline; other failures may pass in a moment.

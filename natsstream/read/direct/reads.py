@@ -30,7 +30,6 @@ from natsstream.api.stream_requests import direct_get_subject, stream_info
 from natsstream.arguments import check_bool, check_int, check_seconds, check_texts
 from natsstream.errors import (
     ConfigError,
-    ConnectionLostError,
     IncompleteReadError,
     NatsStreamError,
     NoRespondersError,
@@ -120,28 +119,17 @@ class DirectReads:
         what = f"direct read of {described_query(body, self._name)}"
         client = self._api.client
         subject, question = self._question(body)
-        now = asyncio.get_running_loop().time
-        left = client.options.request_timeout
-        deadline = now() + left
-        frame = None
-        while frame is None:
-            await client.wait_connected(left, what=what)
-            try:
-                frame = await client.request(
-                    subject,
-                    question,
-                    timeout=left,
-                    retries=_NOBODY_RETRIES,
-                    repeats=True,
-                    what=what,
-                )
-                check_responders(frame, subject)
-            except NoRespondersError as error:
-                raise _no_responders(self._name, what) from error
-            except ConnectionLostError:  # It changes nothing: it is asked once more.
-                left = deadline - now()
-                if left <= 0:
-                    raise
+        try:
+            frame = await client.request(
+                subject,
+                question,
+                timeout=client.options.request_timeout,
+                retries=_NOBODY_RETRIES,
+                repeats=True,
+                what=what,
+            )
+        except NoRespondersError as error:
+            raise _no_responders(self._name, what) from error
         status = read_status(frame)
         if status is None:
             return read_stored(frame, what).message

@@ -10,6 +10,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.errors import (
+    ConnectionLostError,
     KeyExistsError,
     NatsStreamError,
     PermissionDeniedError,
@@ -49,6 +50,26 @@ async def test_read_in_flight_outlives_a_break(
                 entry = await reading
             assert entry is not None
             assert entry.value == b"1"
+
+
+async def test_read_behind_writes_that_fill_the_buffer_is_refused_at_once(
+    server: NatsNode, js: JetStream, stream_name: str
+) -> None:
+    """The loop has no turn between the break and the read, so nobody knows of the break yet."""
+    await js.kv.create(stream_name, storage="memory")
+    with FaultProxy(server.port) as proxy:
+        async with connect(proxy.url, request_timeout=30, reconnect_timeout=60) as ours:
+            kv = await ours.kv.get(stream_name)
+            proxy.cut()
+            for size in (1 << 20, 1):
+                with suppress(ConnectionLostError):
+                    for _ in range(1_000_000):
+                        await ours.core.publish("x", b"x" * size)
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(ConnectionLostError, match="8 MiB of writes wait"):
+                await kv.get("a")
+            assert asyncio.get_running_loop().time() - began < 30
+            proxy.heal()
 
 
 @pytest.mark.parametrize("fault", ["stall", "cut"])

@@ -11,6 +11,7 @@ import pytest
 
 from natsstream.errors import ConnectionClosedError, ConnectionLostError, RequestTimeoutError
 from natsstream.events import Closed, Connected, Disconnected, PeerSilent
+from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
 from tests.support.peers import Peer, scripted
 
@@ -164,6 +165,29 @@ async def test_flush_of_a_frozen_server_ends_at_its_deadline_and_the_next_one_wo
 
         assert b"server" in frame[3]
         assert client.connections == 1
+
+
+async def test_question_that_a_break_interrupts_is_asked_again_within_its_time(
+    server: NatsServer, open_client: Opener
+) -> None:
+    asked: list[Frame] = []
+    async with open_client(server.url) as (other, _):
+        await other.subscribe("q", asked.extend)
+        await other.flush(30)
+        with FaultProxy(server.port) as proxy:
+            async with open_client(proxy.url) as (client, _):
+                asking = asyncio.create_task(client.request("q", timeout=5, repeats=True))
+
+                async def is_asked() -> bool:
+                    return bool(asked)
+
+                await eventually_async(is_asked)
+                proxy.reset()
+                # Of the time that its caller has given, not of what was left of it.
+                with pytest.raises(RequestTimeoutError, match="no answer on q within 5 s"):
+                    await asking
+                assert client.connections == 2
+        assert len({frame[1] for frame in asked}) == 2
 
 
 async def test_close_frees_those_who_wait(fresh_server: NatsServer, open_client: Opener) -> None:
