@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from natsstream.api.control import Span, with_past
+from natsstream.api.short_answers import ShortAnswers
 from natsstream.arguments import counted
 from natsstream.errors import (
     NatsStreamError,
@@ -90,6 +91,8 @@ class Found:
         token: The last sequence on the record's subject, which the next record expects; 0 for none.
         record_seq: The sequence of the record; None where it is the token.
         marks: Sequences of the marks that the next record replaces, the newest last.
+        lost: Why the stream lacks what this instance has stored; None if it does not. Nothing else
+            was read then.
         end: The end of the stream; None while it is open.
         final_offset: The sequence of the last message before the end; 0 for none.
         last_seq: The stream's last sequence, read before the rest.
@@ -108,6 +111,7 @@ class Found:
     stored_seq: int | None = None
     record_seq: int | None = None
     marks: Sequence[int] = ()
+    lost: NatsStreamError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,7 @@ class Batches:
         owner: A random text that no other instance has.
         rng: Spreads the waits between attempts.
         stream: The stream's name, for errors.
+        replicas: Those of the stream.
 
     Attributes:
         stream: The stream's name.
@@ -175,7 +180,13 @@ class Batches:
     """
 
     def __init__(
-        self, options: ProducerOptions, owner: str, rng: random.Random, stream: str
+        self,
+        options: ProducerOptions,
+        owner: str,
+        rng: random.Random,
+        stream: str,
+        *,
+        replicas: int | None,
     ) -> None:
         self.stream: str = stream
         self.queue: Queue = Queue(options)
@@ -187,6 +198,8 @@ class Batches:
         self._options = options
         self._owner = owner
         self._rng = rng
+        self._replicas = replicas
+        self._short = ShortAnswers()
         self._phase: _Phase = "unread"
         self._has_read = False
         self._has_to_claim = options.epoch is None
@@ -382,6 +395,15 @@ class Batches:
     def state_read(self, found: Found, now: float) -> None:
         """Take the state: settle what is stored, and decide how to go on."""
         self._is_flying = False
+        # The state's sequences only grow, also where it is written anew.
+        is_older = self._was_open and found.token < self._token
+        is_short = is_older or found.lost is not None
+        if not self._short.is_believed(is_short=is_short, replicas=self._replicas, now=now):
+            self.refused(found.lost or _set_back(self.epoch or 0), now, is_final=False)
+            return
+        if found.lost is not None:
+            self.fail(found.lost)
+            return
         if not self._has_read:
             self._has_read = True
             self.recovered = found.record

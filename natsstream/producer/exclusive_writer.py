@@ -21,7 +21,6 @@ from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     NoRespondersError,
     StreamRecreatedError,
-    TransportError,
     WrongLastSequenceError,
 )
 from natsstream.fields import parse_json
@@ -118,7 +117,8 @@ class ExclusiveWriter:
         """Return the producer's state, as the leader has it."""
         await delete_partial_batch(self._api, self._stream, self._placement)
         tail = await self._tail()
-        self._check_end(tail)
+        if (lost := self._lost_end(tail)) is not None:
+            return Found(lost=lost)
         found = await read_state(self._api, self._stream, self._placement)
         found = replace(found, last_seq=tail)
         record, attempt = found.record, self._attempt
@@ -141,18 +141,16 @@ class ExclusiveWriter:
         stored = min(max(heir.first - attempt.number, 0), attempt.batch.count)
         return replace(found, stored=stored)
 
-    def _check_end(self, tail: int) -> None:
-        """Refuse a stream that ends before what this instance has stored.
+    def _lost_end(self, tail: int) -> StreamRecreatedError | None:
+        """Return the error for a stream that ends before what this instance has stored, or None.
 
         The batches before an attempt count as stored, whatever the record knows.
         """
         if self._attempt is None or tail >= self._attempt.after_seq:
-            return
-        what = f"stream {self._stream.name} ends at {tail}, before {self._attempt.after_seq}"
-        if (self._stream.config.replicas or 1) > 1:  # A leader that is cut off answers so, too.
-            raise TransportError(what, retryable=True)
-        raise StreamRecreatedError(
-            f"{what}, where this producer has stored: it lost its end, or was created again",
+            return None
+        return StreamRecreatedError(
+            f"stream {self._stream.name} ends at {tail}, before {self._attempt.after_seq}, where "
+            "this producer has stored: it lost its end, or was created again",
             detail="a server that comes back with an older disk loses it",
             hint="open the producer again: js.producer(...) has the checkpoint that is stored",
         )

@@ -215,7 +215,8 @@ class Producers:
             in_flight = options.max_batch_messages * options.max_in_flight if has_fast else None
             writer = ExclusiveWriter(self._api, info, placement, token, in_flight=in_flight)
         rng = random.Random()  # noqa: S311 - It spreads waits, no secrets.
-        rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng, info.name)
+        owner = secrets.token_urlsafe(_OWNER_BYTES)
+        rules = Batches(options, owner, rng, info.name, replicas=info.config.replicas)
         before_close = self._api.client.endings.before_close
         producer = await IdempotentProducer(rules, writer, maker, options, before_close).open()
         if producer.recovered is None and may_have_forgotten(info):

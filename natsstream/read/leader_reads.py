@@ -14,6 +14,7 @@ from natsstream.api.at_once import at_once
 from natsstream.api.control import named_control, past_of
 from natsstream.api.message import Message, messages_below
 from natsstream.api.requests import Api
+from natsstream.api.short_answers import ShortAnswers
 from natsstream.api.stream_info import StreamInfo, has_unnamed_loss
 from natsstream.api.stream_requests import get_message, stream_deleted, stream_info
 from natsstream.errors import ConfigError, ConnectionLostError, StreamRecreatedError
@@ -35,9 +36,6 @@ _FILTERS_FEW = 8
 _SKIPS_MAX = 1_000
 # Between two attempts to begin.
 _AGAIN_S = 0.05
-# A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
-# lostQuorumInterval), and answers with what it had then. So does one that has just come back.
-_STALE_LEADER_S = 12.0
 
 
 class LeaderReads:
@@ -69,8 +67,7 @@ class LeaderReads:
         self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
-        # When the first and the last of the short answers in a row came.
-        self._short: tuple[float, float] | None = None
+        self._short = ShortAnswers()
 
     async def first_info(self, what: str) -> StreamInfo:
         """Return the stream's info; a server that is away is waited for, as later in a read.
@@ -121,15 +118,11 @@ class LeaderReads:
             info: The answer.
             sequence: A sequence that the stream has had.
         """
-        now = asyncio.get_running_loop().time()
-        if info.state.last_seq >= sequence or (info.config.replicas or 1) == 1:
-            self._short = None
-            return True
-        begin, last = self._short or (now, now)
-        if now - last > _STALE_LEADER_S:  # Another leader may just have come back.
-            begin = now
-        self._short = begin, now
-        return now - begin >= _STALE_LEADER_S
+        return self._short.is_believed(
+            is_short=info.state.last_seq < sequence,
+            replicas=info.config.replicas,
+            now=asyncio.get_running_loop().time(),
+        )
 
     async def explain(self, sequences: Callable[[], Sequence[int]], start: int) -> None:
         """Ask why some are missing from `start` on, until it has been said or will not be.

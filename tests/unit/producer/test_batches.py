@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from natsstream.errors import (
     SequenceGapError,
     StaleEpochError,
     StreamClosedError,
+    StreamRecreatedError,
     WrongLastSequenceError,
 )
 from natsstream.producer.batches import Batches, Found, Outcome, Read, Stored, Write
@@ -80,10 +83,12 @@ def is_claim(write: Write) -> bool:
 class Writer:
     """One instance: what it appended, and how each group ended."""
 
-    def __init__(self, name: str, rng: random.Random, **options: object) -> None:
+    def __init__(
+        self, name: str, rng: random.Random, *, replicas: int = 1, **options: object
+    ) -> None:
         given = ProducerOptions(producer_id="p", linger=0.0, **options)  # pyright: ignore[reportArgumentType]
         self.name = name
-        self.rules = Batches(given, name, rng, "S")
+        self.rules = Batches(given, name, rng, "S", replicas=replicas)
         self.appended: list[bytes] = []
         self.outcomes: dict[bytes, Outcome] = {}
         self.ended: list[bytes] = []
@@ -108,18 +113,29 @@ class Writer:
 
 
 class World:
-    """Several instances of one producer, and what is on its way."""
+    """Several instances of one producer, and what is on its way.
 
-    def __init__(self, seed: int, *, losses: float = 0.3) -> None:
+    With replicas, a leader that was cut off answers some reads with what it had.
+    """
+
+    def __init__(self, seed: int, *, losses: float = 0.3, replicas: int = 1) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - No secret.
         self.log = Log()
         self.now = 0.0
         self.losses = losses
         self.late: list[Write] = []
+        self.replicas = replicas
+        # What a leader has had, each as of half a second later.
+        self.past: deque[Found] = deque(maxlen=20)
+
+    def read(self) -> Found:
+        is_stale = self.replicas > 1 and self.rng.random() < self.losses
+        return self.rng.choice(self.past) if is_stale else self.log.read()
 
     def step(self, writer: Writer) -> bool:
         """Let an instance do one thing; return False if it has nothing to do."""
         self.now += 0.5
+        self.past.append(self.log.read())
         action = writer.rules.next(self.now)
         if action is None:
             writer.take()
@@ -129,7 +145,7 @@ class World:
             if isinstance(action, Read):
                 if is_lost:
                     raise RequestTimeoutError("no answer", retryable=True)
-                writer.rules.state_read(self.log.read(), self.now)
+                writer.rules.state_read(self.read(), self.now)
             else:
                 self._write(writer, action, is_lost=is_lost)
         except NatsStreamError as error:
@@ -181,10 +197,12 @@ class World:
 
 
 @pytest.mark.sampled
+@pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_instance_stores_all_once_and_in_order(seed: int) -> None:
-    world = World(seed)
-    writer = Writer("a", world.rng, delivery_timeout=1e6, max_batch_messages=4)
+def test_one_instance_stores_all_once_and_in_order(seed: int, replicas: int) -> None:
+    world = World(seed, replicas=replicas)
+    options: dict[str, object] = {"delivery_timeout": 1e6, "max_batch_messages": 4}
+    writer = Writer("a", world.rng, replicas=replicas, **options)
     for _ in range(STEPS):
         if world.rng.random() < 0.3:
             writer.append(world.now, world.rng.randint(1, 3))
@@ -195,12 +213,14 @@ def test_one_instance_stores_all_once_and_in_order(seed: int) -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_zombies_are_refused_and_told_the_truth(seed: int) -> None:
-    world = World(seed)
+def test_zombies_are_refused_and_told_the_truth(seed: int, replicas: int) -> None:
+    world = World(seed, replicas=replicas)
+    options: dict[str, object] = {"delivery_timeout": 1e6, "max_batch_messages": 3}
     writers: list[Writer] = []
     for life in range(4):
-        writers.append(Writer(f"w{life}", world.rng, delivery_timeout=1e6, max_batch_messages=3))
+        writers.append(Writer(f"w{life}", world.rng, replicas=replicas, **options))
         for _ in range(STEPS // 4):
             writer = world.rng.choice(writers)  # The earlier ones go on as well.
             if writer.rules.failure is None and world.rng.random() < 0.4:
@@ -218,12 +238,14 @@ def test_zombies_are_refused_and_told_the_truth(seed: int) -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_claimed_anew_nothing_is_lost_or_twice(seed: int) -> None:
+def test_claimed_anew_nothing_is_lost_or_twice(seed: int, replicas: int) -> None:
     """Two instances with auto_claim take turns; the reference loses four of five batches here."""
-    world = World(seed, losses=0.1)
-    options = {"delivery_timeout": 1e6, "max_batch_messages": 2, "auto_claim": True}
-    writers = [Writer(n, world.rng, max_claims=1_000_000, **options) for n in ("a", "b")]
+    world = World(seed, losses=0.1, replicas=replicas)
+    options: dict[str, object] = {"delivery_timeout": 1e6, "max_batch_messages": 2}
+    options |= {"auto_claim": True, "max_claims": 1_000_000}
+    writers = [Writer(name, world.rng, replicas=replicas, **options) for name in ("a", "b")]
     for _ in range(STEPS):
         writer = world.rng.choice(writers)
         if world.rng.random() < 0.3:
@@ -261,10 +283,10 @@ def test_nothing_is_stored_behind_the_end(seed: int) -> None:
 # Explicit epochs: the tuples of the protocol.
 
 
-def opened(log: Log, name: str, **options: object) -> tuple[World, Writer]:
+def opened(log: Log, name: str, *, replicas: int = 1, **options: object) -> tuple[World, Writer]:
     world = World(0, losses=0.0)
     world.log = log
-    writer = Writer(name, world.rng, **options)
+    writer = Writer(name, world.rng, replicas=replicas, **options)
     world.step(writer)
     return world, writer
 
@@ -435,11 +457,10 @@ def test_claim_that_nobody_asked_for_leaves_what_was_recovered() -> None:
     assert writer.rules.recovered is recovered
 
 
-@pytest.mark.parametrize("back", [None, StateRecord(Instance(2, "before"))])
-def test_state_that_is_lost_during_a_claim_is_a_gap(back: StateRecord | None) -> None:
-    """Another claim would begin in an earlier epoch, with no checkpoint or an old one."""
+def in_doubt_about_a_claim(replicas: int) -> tuple[World, Writer]:
+    """Return an instance whose claim of epoch 7 was not answered; it has read that 6 is claimed."""
     log = Log(record=StateRecord(Instance(4, "before")), token=1, last_seq=1)
-    world, writer = opened(log, "a", auto_claim=True)
+    world, writer = opened(log, "a", auto_claim=True, replicas=replicas)
     world.settle(writer)
     rival(log)
     writer.append(world.now)
@@ -449,12 +470,59 @@ def test_state_that_is_lost_during_a_claim_is_a_gap(back: StateRecord | None) ->
     claim = writer.rules.next(world.now)
     assert isinstance(claim, Write)
     assert claim.batch is None
-    log.record, log.token = back, 0
     error = RequestTimeoutError("no answer", retryable=True)
     writer.rules.refused(error, world.now, is_final=False)
-    world.settle(writer)
+    return world, writer
+
+
+OLDER = [None, StateRecord(Instance(2, "before"))]
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("back", OLDER)
+def test_state_that_is_lost_during_a_claim_is_a_gap(
+    back: StateRecord | None, replicas: int
+) -> None:
+    """Another claim would begin in an earlier epoch, with no checkpoint or an old one."""
+    world, writer = in_doubt_about_a_claim(replicas)
+    began = world.now
+    world.log.record, world.log.token = back, 0
+    while world.step(writer) or writer.rules.failure is None:
+        assert world.now < began + 30
     assert isinstance(writer.rules.failure, SequenceGapError)
     assert "state of the producer, of epoch 6, is gone" in writer.rules.failure.message
+    assert world.now - began >= (12 if replicas > 1 else 0)
+
+
+@pytest.mark.parametrize("back", OLDER)
+def test_older_state_is_no_gap_where_a_leader_that_was_cut_off_answers(
+    back: StateRecord | None,
+) -> None:
+    world, writer = in_doubt_about_a_claim(replicas=3)
+    found = (world.log.record, world.log.token)
+    world.log.record, world.log.token = back, 0
+    for _ in range(20):  # For ten seconds.
+        world.step(writer)
+    world.log.record, world.log.token = found
+    world.settle(writer)
+    assert writer.rules.epoch == 7
+    assert [data for _, data in world.log.data] == writer.appended
+
+
+def test_lost_end_of_a_replicated_stream_is_told_once_it_is_believed() -> None:
+    world, writer = opened(Log(), "a", replicas=3, delivery_timeout=60)
+    world.settle(writer)
+    began, lost = world.now, StreamRecreatedError("stream S ends at 1, before 2")
+    writer.append(world.now)
+    assert isinstance(writer.rules.next(world.now), Write)
+    error = RequestTimeoutError("no answer", retryable=True)
+    writer.rules.refused(error, world.now, is_final=False)
+    while writer.rules.failure is None:
+        world.now += 0.5
+        if isinstance(writer.rules.next(world.now), Read):
+            writer.rules.state_read(Found(lost=lost), world.now)
+    assert writer.rules.failure is lost
+    assert 12 <= world.now - began < 15
 
 
 def test_lost_state_is_a_gap_also_before_the_first_batch() -> None:
@@ -503,7 +571,7 @@ def test_each_claim_takes_the_epoch_after_the_stored_one() -> None:
     assert [opened_fully(log, name).rules.epoch for name in "abc"] == [0, 1, 2]
 
 
-def opened_fully(log: Log, name: str, **options: object) -> Writer:
+def opened_fully(log: Log, name: str, **options: Any) -> Writer:
     world, writer = opened(log, name, **options)
     world.settle(writer)
     return writer

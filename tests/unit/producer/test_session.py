@@ -72,7 +72,8 @@ class Opened:
         options = ProducerOptions(
             producer_id="p", linger=0.0, max_batch_messages=1, delivery_timeout=delivery_timeout
         )
-        self.rules = Batches(options, "a", random.Random(0), "S")  # noqa: S311 - No secret.
+        rng = random.Random(0)  # noqa: S311 - No secret.
+        self.rules = Batches(options, "a", rng, "S", replicas=1)
         self.stream = Stream()
         self.ended: list[Ended] = []
         self.is_awaited = False
