@@ -235,12 +235,22 @@ class _Table:
             if not (is_new or self._has_gone(version, live) or self._has_left(version)):
                 return
             if self._history is not None and last:
-                # Under the version's number: a second attempt replaces the first.
-                fresh.write.mode("overwrite").parquet(f"{self._history.url}/version={version + 1}")
+                self._add_history(self._history, f"version={version + 1}", fresh)
             self._write(version + 1, live, max(place.next_seq, last + 1))
         finally:
             fresh.unpersist()
             live.unpersist()
+
+    def _add_history(self, history: Folder, name: str, changes: DataFrame) -> None:
+        """Write the changes of a version; those that a run that crashed has left stay.
+
+        The bucket may have some of them no more.
+        """
+        if name in history.names():
+            history.delete(f"{name}/_temporary")  # Spark would take what is in there, too.
+            left = self._spark.read.schema(changes.schema).parquet(f"{history.url}/{name}")
+            changes = changes.join(left, changes.revision == left.revision, "left_anti")
+        changes.write.mode("append").parquet(f"{history.url}/{name}")
 
     def prepare(self) -> None:
         """Make a version if there is none of an empty bucket, or if keys are gone.
@@ -251,10 +261,8 @@ class _Table:
         version = _newest(self._folder)
         live = _values_now(self._spark, self._options).persist()
         try:
-            if self._has_gone(version, live):
-                if self._history is not None:
-                    # Of a run that crashed: its batch comes again, as another version.
-                    self._history.delete(f"version={version + 1}")
+            # The batch of a run that crashed comes again, and makes the version of its history.
+            if self._has_gone(version, live) and not self._has_left(version):
                 self._write(version + 1, live, self._place(version).next_seq)
         finally:
             live.unpersist()

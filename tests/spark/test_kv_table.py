@@ -431,23 +431,48 @@ def test_key_that_is_deleted_between_plan_and_read_is_not_in_the_table(
     assert table.rows() == {}
 
 
-def test_run_that_crashed_before_its_changes_were_gone_leaves_a_history_that_goes_on(
-    js: JetStream, stream_name: str, table: Table
+@pytest.mark.parametrize("gone", ["a", "b", "c", "ab", "bc", "abc"])
+def test_changes_that_are_gone_when_a_crashed_batch_comes_again_stay_in_the_history(
+    js: JetStream, stream_name: str, table: Table, gone: str
 ) -> None:
     kv = js.kv.create(stream_name)
-    for key in "ab":
-        kv.put(key, b"1")
-        table.run(with_history=True)
+    kv.put("a", b"1")
+    table.run(with_history=True)
+    kv.put("b", b"1")
+    kv.put("c", b"1")
+    table.run(with_history=True)
     shutil.rmtree(table.out / "v2")
     table.repeat_last_batch()
-    kv.delete("b")
+    for key in gone:
+        kv.delete(key)
     kv.purge_deletes(older_than=0)
 
     for _ in range(2):
         table.run(with_history=True)
 
     assert table.rows() == held(kv)
-    assert table.changes() == [(1, "PUT"), (2, "PUT")]
+    assert table.changes() == [(1, "PUT"), (2, "PUT"), (3, "PUT")]
+
+
+def test_history_that_a_crash_has_left_half_written_is_made_whole(
+    js: JetStream, stream_name: str, table: Table
+) -> None:
+    """Spark moves the files of its tasks one by one to where they are read."""
+    kv = js.kv.create(stream_name)
+    kv.put("a", b"1")
+    table.run(with_history=True)
+    shutil.rmtree(table.out / "v1")
+    table.repeat_last_batch()
+    version = table.history / "version=1"
+    task = version / "_temporary" / "0" / "task_0_m_000000"
+    task.mkdir(parents=True)
+    (version / "_SUCCESS").unlink()
+    for file in version.glob("*.parquet"):
+        file.rename(task / file.name)
+
+    table.run(with_history=True)
+
+    assert table.changes() == [(1, "PUT")]
 
 
 def test_history_of_another_table_is_refused_and_kept(
