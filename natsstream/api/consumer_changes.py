@@ -8,6 +8,7 @@ Source: ADR-31 of the API's `action`, nats.go jetstream/consumer.go upsertConsum
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.api.consumer_requests import consumer_info, pause_consumer
 from natsstream.api.consumer_rules import CONSUMER_RULES
+from natsstream.api.creations import made
 from natsstream.api.diff import ConfigChange
 from natsstream.api.features import CONSUMER_FIELDS, check_taken, used_features
 from natsstream.api.names import SUBJECT_BYTES_MAX
@@ -52,6 +54,9 @@ async def create_consumer(
 ) -> tuple[ConsumerInfo, ConfigChange]:
     """Create a consumer, or return the existing one with exactly this configuration.
 
+    Returns:
+        The consumer, and the change; see `create_stream`.
+
     Raises:
         ConfigError: Fields do not go together; nothing was sent.
         ConsumerExistsError: A consumer of this name has another configuration; `differences` says
@@ -72,13 +77,15 @@ async def create_consumer(
     rules.check_whole(_values(config))
     body = creation(CONSUMER_RULES, config)
     await api.require(*used_features(CONSUMER_FIELDS, body))
+    now = asyncio.get_running_loop().time
+    began = now()
     try:
         info = await _send(api, stream, _name_of(config), body, action="create")
     except ConsumerExistsError as error:
         info = await _existing(api, stream, config, error)
     else:
         _check_taken(info, given=body, sent=body)
-    return info, created(config)
+    return info, made(config, info, now() - began)
 
 
 async def update_consumer(

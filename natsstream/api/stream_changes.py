@@ -21,6 +21,7 @@ from natsstream.api.change_plan import (
     differences,
     overlay,
 )
+from natsstream.api.creations import made
 from natsstream.api.diff import ConfigChange
 from natsstream.api.features import STREAM_FIELDS, check_taken, used_features
 from natsstream.api.requests import Api, ChangeProbe, send_config
@@ -47,8 +48,12 @@ _FILES_GONE_WAITS_S = (0.02, 0.05, 0.1, 0.2)
 _OVERLAP_LOOK_S = 1.0
 
 
-async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
+async def create_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
     """Create a stream, or return the existing one with exactly this configuration.
+
+    Returns:
+        The stream, and the change. Of several who create it at the same time, each may be told that
+        it was the one: servers do not say.
 
     Raises:
         StreamExistsError: A stream of this name has another configuration; `differences` says in
@@ -66,6 +71,13 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
     body = creation(STREAM_RULES, config)
     _check_captures(config, body)
     await api.require(*used_features(STREAM_FIELDS, body))
+    now = asyncio.get_running_loop().time
+    began = now()
+    info = await _create_insisting(api, config, body)
+    return info, made(config, info, now() - began)
+
+
+async def _create_insisting(api: Api, config: StreamConfig, body: dict[str, object]) -> StreamInfo:
     for wait_s in _FILES_GONE_WAITS_S:
         try:
             return await _create(api, config, body)
@@ -127,7 +139,7 @@ async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
         held = await stream_info(api, config.name)
     except StreamNotFoundError:
         try:
-            return await create_stream(api, config), created(config)
+            return await create_stream(api, config)
         except StreamExistsError:  # Another client was faster, with another configuration.
             held = await stream_info(api, config.name)
     return await _overlay(api, held, config)

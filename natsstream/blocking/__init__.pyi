@@ -2976,7 +2976,7 @@ class StreamManager:
     """The streams of the account."""
 
     def create(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
-        """Create a stream."""
+        """Create a stream; an existing one is not changed."""
 
     def update(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Change the fields that are given and leave all others as the server has them."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import Any, cast
 
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.features import Feature
@@ -116,7 +116,7 @@ async def copy_stream(
     origin = await stream_info(api, source)
     body = copied_config(cast("Mapping[str, object]", origin.raw["config"]), wanted)
     if not messages:
-        return await create_stream(api, StreamConfig.from_json(body))
+        return (await create_stream(api, StreamConfig.from_json(body)))[0]
     check_messages(origin, body)
     await _check_free(api, body)
     needed = [PROMOTION]
@@ -127,13 +127,13 @@ async def copy_stream(
     if newest is None:
         if origin.state.last_seq:
             body["first_seq"] = origin.state.last_seq + 1
-        return await create_stream(api, StreamConfig.from_json(body))
+        return (await create_stream(api, StreamConfig.from_json(body)))[0]
     first = {name: value for name, value in body.items() if name not in _NOT_IN_MIRRORS}
     first["mirror"] = {"name": source}
     making = asyncio.ensure_future(create_stream(api, StreamConfig.from_json(first)))
     try:
         await _end_of(making)
-        mirror = making.result()
+        mirror, _ = making.result()
         mirror = await _filled(api, mirror, newest, timeout)
         held = cast("Mapping[str, object]", mirror.raw["config"])
         servers = {
@@ -146,7 +146,7 @@ async def copy_stream(
         return await replace_config(api, mirror, whole)
     except BaseException:
         if making.exception() is None:
-            await _end_of(asyncio.ensure_future(_undo(api, making.result())))
+            await _end_of(asyncio.ensure_future(_undo(api, making.result()[0])))
         raise
 
 
@@ -203,7 +203,7 @@ async def _undo(api: Api, made: StreamInfo) -> None:
             await delete_stream(api, made.name)
 
 
-async def _end_of(task: asyncio.Future[StreamInfo] | asyncio.Future[None]) -> None:
+async def _end_of(task: asyncio.Future[Any]) -> None:
     """Wait for the answer to a request, even if this call is cancelled.
 
     The request has a deadline, so the cancellation follows soon. Without the answer, a partial copy

@@ -51,11 +51,15 @@ class StreamManager:
 
     @shows_fields(StreamFields)
     async def create(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
-        """Create a stream.
+        """Create a stream; an existing one is not changed.
 
         Args:
             config: A configuration, or a name with `StreamConfig`'s fields as keywords.
             fields: Fields of `StreamConfig`.
+
+        Returns:
+            The stream; also an existing one with exactly this configuration, whose `change` says
+            "unchanged". Of several who create it at the same time each may be told "created".
 
         Raises:
             StreamExistsError: A stream of this name has another configuration.
@@ -66,7 +70,7 @@ class StreamManager:
                 says so.
         """
         wanted = _wanted(config, fields)
-        return Stream(self._api, await create_stream(self._api, wanted), created(wanted))
+        return Stream(self._api, *await create_stream(self._api, wanted))
 
     @shows_fields(StreamFields)
     async def update(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:

@@ -73,8 +73,8 @@ class ConsumerManager:
             fields: Fields of `ConsumerConfig`.
 
         Returns:
-            The consumer; also an existing one with exactly this configuration. The server does not
-            distinguish the two, so `change` says "created" for both.
+            The consumer; also an existing one with exactly this configuration, whose `change` says
+            "unchanged". Of several who create it at the same time each may be told "created".
 
         Raises:
             ConfigError: A field is illegal, or conflicts with another; nothing was sent.

@@ -135,6 +135,21 @@ async def test_ensure_says_that_nothing_differed(js: JetStream, stream_name: str
     assert not stream.change
 
 
+async def test_create_says_whether_it_created(js: JetStream, stream_name: str) -> None:
+    """Servers answer the same for a stream that was made before."""
+    for number in range(2):
+        stream = await js.streams.create(stream_name, subjects=[stream_name])
+        made = [
+            stream,
+            await stream.consumers.create("c"),
+            await js.kv.create(stream_name),
+            await js.objects.create(stream_name),
+        ]
+        expected = "unchanged" if number else "created"
+        assert [each.change.action for each in made] == [expected] * len(made)
+        assert [bool(each.change.fields) for each in made[:2]] == [not number] * 2
+
+
 @pytest.mark.proves("1a", "create-or-update")
 async def test_diff_says_what_ensure_then_does_and_does_nothing(
     js: JetStream, stream_name: str
