@@ -67,7 +67,8 @@ class Portal:
     @property
     def is_current_thread(self) -> bool:
         """True on the loop's own thread."""
-        return threading.get_ident() == self._thread.ident
+        # Not its ident: systems give that of a thread that has ended to a new one.
+        return threading.current_thread() is self._thread
 
     def open(self) -> Any:
         """Connect and return the async JetStream context."""

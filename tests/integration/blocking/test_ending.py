@@ -21,7 +21,7 @@ import natsstream
 from natsstream import blocking
 from natsstream.blocking.portal import Portal
 from natsstream.blocking.proxies import wrap
-from natsstream.errors import ConnectError, ConnectionClosedError, UsageError
+from natsstream.errors import ConnectError, ConnectionClosedError, NatsStreamError, UsageError
 from tests.support.eventually import eventually
 from tests.support.loops import turn
 
@@ -161,6 +161,26 @@ def test_use_after_close_raises(server: NatsServer, stream: blocking.Stream) -> 
     with pytest.raises(ConnectionClosedError, match=r"^info\(\): the connection is closed"):
         own.info()
     js.close()
+
+
+def test_call_after_the_close_in_a_new_thread_says_that_it_is_closed(server: NatsServer) -> None:
+    """A new thread gets the ident of one that has ended, such as that of the loop."""
+    with blocking.connect(server.url) as js:
+        pass
+    told: list[type[Exception]] = []
+
+    def call() -> None:
+        try:
+            js.publish("a", b"")
+        except NatsStreamError as error:
+            told.append(type(error))
+
+    for _ in range(20):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+
+    assert told == [ConnectionClosedError] * 20
 
 
 def test_leaving_the_connection_ends_a_read_without_a_hole(fresh_server: NatsServer) -> None:
