@@ -43,7 +43,9 @@ def keep_folder(folder: Path) -> None:
     """Let a folder that somebody has given stay: it may be one that a killed process left."""
     for each in (folder, *folder.parents):
         if each.name.startswith(_PREFIX):
-            (each / _OWNER).unlink(missing_ok=True)
+            # A folder of somebody else is never removed by this user.
+            with contextlib.suppress(OSError):
+                (each / _OWNER).unlink()
 
 
 def _remove_left(folder: Path) -> None:
@@ -67,4 +69,5 @@ def _remove_left(folder: Path) -> None:
             locks.callback(os.close, lock_folder(each))
         for pid_file in pid_files:
             end_orphan(pid_file)
-        shutil.rmtree(folder)
+        if mark.is_file():  # Else it was given to a server in the meantime.
+            shutil.rmtree(folder)
