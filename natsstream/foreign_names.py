@@ -42,6 +42,7 @@ CONNECT_OPTIONS: Mapping[str, str] = {
     "error_cb": "read js.events(), or see the logger natsstream.connection",
     "max_outstanding_pings": "max_missed_pings=",
     "max_reconnect_attempts": "reconnects have no limit; reconnect_timeout= bounds readers",
+    "publish_async_max_pending": "js.publisher(max_pending=)",
     "nkeys_seed": "nkey=",
     "nkeys_seed_str": "nkey=",
     "reconnect_time_wait": "the wait between reconnects is fixed",
@@ -266,6 +267,20 @@ _WATCH: Mapping[str, str] = {
     "updates": "anext(watch), or `async for entry in watch`",
 }
 
+_OBJECT_WATCH: Mapping[str, str] = {
+    "next": "anext(watch), or `async for info in watch`",
+    "stop": "leave the block of `async with box.watch() as watch`",
+    "updates": "anext(watch), or `async for info in watch`",
+}
+
+_ORDERED: Mapping[str, str] = {
+    "fetch": "`async for message in reader`, or stream.read()",
+    "messages": "`async for message in reader`",
+    "next": "anext(reader), or `async for message in reader`",
+    "next_msg": "anext(reader), or `async for message in reader`",
+    "unsubscribe": "leave the block of `async with stream.ordered() as reader`",
+}
+
 _LOCK: Mapping[str, str] = {
     "acquire": "`async with kv.lock(name) as lock`",
     "is_locked": "lock.is_held",
@@ -366,6 +381,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "message": _MESSAGE,
     "meta": _META,
     "object_info": _OBJECT_INFO,
+    "object_watch": _OBJECT_WATCH,
+    "ordered": _ORDERED,
     "producer": _PRODUCER,
     "publisher": _PUBLISHER,
     "box": _BOX,

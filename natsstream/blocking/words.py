@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_ASYNC_WORDS = re.compile(r"\b(async (?=with\b|for\b)|await )")
+_ASYNC_WORDS = re.compile(r"\b(async (?=with\b|for\b)|await |a(?=next\())")
 _ASYNC_KINDS = re.compile(r"\bAsync(?=(Iterator|Iterable|Generator)\b)")
 _AWAITED = re.compile(r"\b(?:Awaitable|Coroutine)\[([^\[\]]*)\]")
 

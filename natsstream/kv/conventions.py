@@ -62,6 +62,7 @@ BUCKET: Kind = Kind(
     prefix=STREAM_PREFIX,
     mismatch=_mismatch,
     requirement="a bucket keeps a history of each key, 1 or more",
+    elsewhere="js.kv.create(..., storage=..., sources=[{name!r}]) makes a bucket with its keys",
 )
 """Buckets as a kind of view of a stream."""
 

@@ -23,6 +23,8 @@ STORE: Kind = Kind(
     prefix=STREAM_PREFIX,
     mismatch=_mismatch,
     requirement="a store captures its chunks and metas",
+    elsewhere="await store.stream.backup(folder), await js.objects.delete({name!r}), then "
+    "await js.streams.restore(folder, storage=...)",
     derived=frozenset({"subjects"}),
 )
 """The kind of view that an object store is."""

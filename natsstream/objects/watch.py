@@ -14,6 +14,7 @@ from typing import Literal, Self
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice
 from natsstream.errors import NatsStreamError, ObjectMetaError
+from natsstream.foreign_names import answers_names
 from natsstream.iteration import Calls, Flattened
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
@@ -63,6 +64,7 @@ class _MetaReader:
         return stored, None
 
 
+@answers_names("object_watch", calls=False)
 class ObjectWatch:
     """Follows an object store; made by `ObjectStore.watch`.
 

@@ -98,7 +98,7 @@ class Expect:
 
 
 @answers_arguments
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PublishMessage:
     """A message for `send_many`: the arguments of `JetStream.publish` as a value."""
 
@@ -110,6 +110,9 @@ class PublishMessage:
     ttl: Ttl | None = None
     rollup: Rollup | None = None
     schedule: Schedule | None = None
+
+    def __repr__(self) -> str:
+        return f"<PublishMessage {self.subject!r} {len(self.data)} bytes>"
 
 
 class Prepared(NamedTuple):

@@ -340,7 +340,7 @@ class Publisher:
             raise ConfigError(
                 f"stream {stream.name} has a duplicate_window of {window_s:g} s, retry_for is "
                 f"{retry_for:g} s: a copy could be stored twice",
-                hint="lower retry_for, or raise the stream's duplicate_window",
+                hint="lower retry_for, or raise the stream's duplicate_window above it",
             )
         check_acks(stream.config)
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.errors import UsageError
+from natsstream.foreign_names import answers_names
 from natsstream.iteration import Calls
 from natsstream.read.event_stream import EventStream
 from natsstream.read.follower import Follower
@@ -21,6 +22,7 @@ from natsstream.read.read_events import OrderedReport, ReadEvent
 from natsstream.read.start_position import OrderedSpec
 
 
+@answers_names("ordered", calls=False)
 class OrderedConsumer:
     """Follows a stream in order, each message once; made by `Stream.ordered`.
 

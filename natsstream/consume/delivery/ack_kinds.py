@@ -61,6 +61,10 @@ class Retry(Exception):  # noqa: N818 - it is a verdict of the caller's, and no 
         self.reason: str = reason
         self.delay_s: float | None = None if delay is None else _delay_ns(delay) / NS_PER_SECOND
 
+    def __repr__(self) -> str:
+        delay = "" if self.delay_s is None else f", delay={self.delay_s:g}"
+        return f"Retry({self.reason!r}{delay})"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

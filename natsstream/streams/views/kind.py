@@ -36,6 +36,7 @@ class Kind:
         prefix: The start of its stream's name, before its own name.
         mismatch: Returns why a stream with such a name is none of the kind, or an empty text.
         requirement: The trait that `mismatch` looks for.
+        elsewhere: How to get the one named `{name}` with another storage, for a hint.
         derived: The stream's fields that follow from the name, by the server's names.
     """
 
@@ -44,6 +45,7 @@ class Kind:
     prefix: str
     mismatch: Callable[[StreamConfig], str]
     requirement: str
+    elsewhere: str
     derived: frozenset[str] = frozenset()
 
     def check_name(self, name: object) -> str:

@@ -16,7 +16,7 @@ from natsstream.api.diff import ConfigChange
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_rules import STREAM_RULES
-from natsstream.errors import BucketNotFoundError, StreamExistsError
+from natsstream.errors import BucketNotFoundError, InvalidConfigError, StreamExistsError
 from natsstream.iteration import Calls
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.nearest import hint_at_nearest
@@ -109,8 +109,15 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         if _changes(wanted, stream.cached):
             changes = wanted.to_changes(stream.cached.config)
             await self._check_change(wanted, stream.cached.config, changes)
-            with self._kind.translate_errors(wanted.name):
-                stream = await self._js.streams.update(changes)
+            held = stream.cached.config
+            try:
+                with self._kind.translate_errors(wanted.name):
+                    stream = await self._js.streams.update(changes)
+            except InvalidConfigError as error:
+                if changes.storage not in (None, held.storage):
+                    way = self._kind.elsewhere.format(name=wanted.name)
+                    error.hint = f"storage is chosen at creation: {way}"
+                raise
         return await self._open(stream)
 
     async def _created(self, wanted: ConfigT) -> Stream:

@@ -49,3 +49,13 @@ def test_name_of_the_context_is_told_to_be_behind_with() -> None:
         _ = unopened().publish
 
     assert not hasattr(unopened(), "_repr_html_")
+
+
+def test_name_of_another_client_on_a_watch_is_answered_without_async(
+    js: blocking.JetStream, stream_name: str
+) -> None:
+    bucket, store = js.kv.create(stream_name), js.objects.create(stream_name)
+    with bucket.watch() as keys, store.watch() as infos, bucket.stream.ordered() as reader:
+        for each, name in ((keys, "updates"), (infos, "updates"), (reader, "next_msg")):
+            with pytest.raises(AttributeError, match=r"in natsstream: next\(\w+\), or `for "):
+                getattr(each, name)

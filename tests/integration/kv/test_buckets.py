@@ -13,6 +13,7 @@ from natsstream.errors import (
     BucketNameError,
     BucketNotFoundError,
     ConfigError,
+    InvalidConfigError,
     NotABucketError,
     StreamNotFoundError,
     SubjectOverlapError,
@@ -96,6 +97,9 @@ async def test_diff_tells_what_ensure_would_do_and_does_nothing(
     assert names_of(change) == {"history": 2, "storage": "memory"}
     assert [each.name for each in change.refused] == ["storage"]
     assert (await bucket.status()).history == 1
+    with pytest.raises(InvalidConfigError) as caught:
+        await js.kv.ensure(stream_name, storage="memory")
+    assert f"sources=[{stream_name!r}]" in caught.value.hint
 
 
 async def test_create_over_another_bucket_says_what_differs_and_changes_nothing(

@@ -106,8 +106,9 @@ async def test_update_is_strict(js: JetStream, stream_name: str) -> None:
     box = await js.objects.update(stream_name, ttl=30)
 
     assert box.config.ttl == 30
-    with pytest.raises(InvalidConfigError):
+    with pytest.raises(InvalidConfigError) as caught:
         await js.objects.update(stream_name, storage="memory")
+    assert f"js.objects.delete({stream_name!r})" in caught.value.hint
 
 
 async def test_a_stream_that_is_no_store_is_refused_and_stays(

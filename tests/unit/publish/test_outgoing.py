@@ -219,3 +219,7 @@ def test_stream_is_alone_when_its_server_is_in_no_cluster(
     }
 
     assert is_unclustered(StreamInfo.from_json(raw)) is expected
+
+
+def test_message_to_be_sent_shows_no_payload() -> None:
+    assert repr(PublishMessage("a.b", b"secret")) == "<PublishMessage 'a.b' 6 bytes>"

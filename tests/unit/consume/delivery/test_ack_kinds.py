@@ -145,3 +145,8 @@ def test_delay_of_a_retry_by_place_is_answered_with_its_name(delay: Any) -> None
         Retry(delay)
 
     assert caught.value.hint == f"Retry(delay={delay!r})"
+
+
+def test_retry_shows_its_delay() -> None:
+    assert repr(Retry(delay=1)) == "Retry('', delay=1)"
+    assert repr(Retry("later")) == "Retry('later')"
