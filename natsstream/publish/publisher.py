@@ -62,12 +62,18 @@ class Publisher:
     Messages are sent in the order of `send`. Leaving the context waits for all acks and raises the
     first failure whose future was not read. Leaving it by an error waits for no ack; what `send`
     has taken is still sent if a server is connected.
+
+    Args:
+        api: The connection.
+        options: The options.
+        logs: Whether lost acks are logged; False for a caller that sends all again itself.
     """
 
-    def __init__(self, api: Api, options: PublisherOptions) -> None:
+    def __init__(self, api: Api, options: PublisherOptions, *, logs: bool = True) -> None:
         self._api = api
         self._loop = api.client.loop
         self._options = options
+        self._logs = logs
         self._window = AckWindow(options.max_pending, options.max_pending_bytes)
         self._sender: PipelinedSender | None = None
         self._subscription: Subscription | None = None
@@ -357,7 +363,8 @@ class Publisher:
     def _on_connection(self) -> None:
         client = self._api.client
         # A close in order is no loss: the futures have its error.
-        if self._window.count and not client.is_connected and not client.is_closing:
+        is_lost = self._window.count and not client.is_connected and not client.is_closing
+        if is_lost and self._logs:
             _log.warning(
                 "connection lost with %s in flight: %s",
                 counted(self._window.count, "message"),
@@ -401,7 +408,8 @@ class Publisher:
             told.append(f"{counted(in_flight, 'message')} in flight: stored or not")
         if unsent:
             told.append(f"{counted(unsent, 'unsent message')}")
-        _log.warning("a publisher was left by an error with %s", ", and ".join(told))
+        if self._logs:
+            _log.warning("a publisher was left by an error with %s", ", and ".join(told))
 
     def _close(self) -> None:
         self._is_left = True

@@ -93,6 +93,8 @@ def lower(text: str) -> str:
 def filters(text: str) -> tuple[str, ...]:
     if text.strip().startswith("["):
         raise ConfigError(f"{text!r} is one filter", hint="write several with commas: a.>,b.*.c")
+    if not words(text):
+        raise ConfigError("it is empty", hint="leave it out to read all")
     return words(text)
 
 

@@ -85,7 +85,7 @@ class ChunkPut:
         )
         stack = AsyncExitStack()
         try:
-            publisher = await stack.enter_async_context(Publisher(self._api, options))
+            publisher = await stack.enter_async_context(Publisher(self._api, options, logs=False))
             await self._send_all(publisher, source, chunk_size)
             await stack.aclose()
             if self._chunks:

@@ -140,7 +140,7 @@ async def test_puts_while_leaders_change_are_whole(nats_cluster: NatsCluster) ->
 async def test_put_that_outlives_its_server_says_that_it_begins_again(
     fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The lines of the connection and its publisher before it read like a loss."""
+    """No line of a publisher, which the user has not made, reads like a loss."""
     async with connect(fresh_server.url) as js:
         box = await js.objects.create("b")
         is_first = True
@@ -164,6 +164,7 @@ async def test_put_that_outlives_its_server_says_that_it_begins_again(
         assert await box.get("p") == bytes(20 << 20)
     told = [each.getMessage() for each in caplog.records if each.name == "natsstream.objects"]
     assert any(each.startswith("put of object 'p' of store b begins again: ") for each in told)
+    assert not [each for each in caplog.records if each.name == "natsstream.publisher"]
 
 
 @pytest.mark.parametrize("retry_for", [0, 1.5])

@@ -119,6 +119,14 @@ def test_list_in_brackets_is_refused_as_no_filter_matches() -> None:
     assert "a.>,b.*.c" in refused.value.hint
 
 
+@pytest.mark.parametrize("text", ["", " , "])
+def test_empty_filters_do_not_read_all(text: str) -> None:
+    """As of a variable that is not set."""
+    with pytest.raises(ConfigError, match="subjects: it is empty") as caught:
+        parse(subjects=text)
+    assert caught.value.hint == "leave it out to read all"
+
+
 def test_choices_ignore_case() -> None:
     options = parse(dataFormat=" JSON", mode="permissive")
 
