@@ -26,6 +26,7 @@ from natsstream.errors import (
     SequenceGapError,
     StaleEpochError,
     StreamClosedError,
+    TransportError,
 )
 from natsstream.producer.options import ProducerOptions
 from natsstream.producer.queue import Batch, Group, Queue
@@ -95,7 +96,7 @@ class Found:
             was read then.
         end: The end of the stream; None while it is open.
         final_offset: The sequence of the last message before the end; 0 for none.
-        last_seq: The stream's last sequence, read before the rest.
+        last_seq: The stream's last sequence, read before the state.
         batch: The batch that was sent last, if its messages are stored one by one.
         stored: How many of its messages are stored; None if that cannot be told.
         stored_seq: The sequence of the last of them; None if it is not known.
@@ -395,11 +396,12 @@ class Batches:
     def state_read(self, found: Found, now: float) -> None:
         """Take the state: settle what is stored, and decide how to go on."""
         self._is_flying = False
-        # The state's sequences only grow, also where it is written anew.
-        is_older = self._was_open and found.token < self._token
+        # Where the stream is as long as before, a state that is gone was removed from it.
+        is_older = self._was_open and found.last_seq < self._token
         is_short = is_older or found.lost is not None
         if not self._short.is_believed(is_short=is_short, replicas=self._replicas, now=now):
-            self.refused(found.lost or _set_back(self.epoch or 0), now, is_final=False)
+            short = f"stream {self.stream} ends before {self._token}, where its producer has stored"
+            self.refused(found.lost or TransportError(short), now, is_final=False)
             return
         if found.lost is not None:
             self.fail(found.lost)

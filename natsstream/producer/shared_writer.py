@@ -65,8 +65,9 @@ class SharedWriter:
         marks = await delete_partial_batch(self._api, self._stream, self._placement)
         if self._is_outrun and _keeps_marks(self._placement.config):
             await self._publish(prepare(self._placement.state))
+        last_seq = (await stream_info(self._api, self._stream.name)).state.last_seq
         found = await read_state(self._api, self._stream, self._placement)
-        return replace(found, marks=marks)
+        return replace(found, marks=marks, last_seq=last_seq)
 
     async def write(self, write: Write) -> Stored:
         """Store a write; return where it stands."""

@@ -10,10 +10,13 @@ import pytest
 from natsstream.errors import (
     ConfigError,
     ProducerFailedError,
+    RequestTimeoutError,
     SequenceGapError,
     StreamClosedError,
     WrongStreamError,
 )
+from natsstream.producer.batches import Found, Stored, Write
+from natsstream.producer.shared_writer import SharedWriter
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
 from tests.support.producers import (
@@ -144,6 +147,42 @@ async def test_max_msgs_evicts_the_state(place: Place) -> None:
     assert (caught.value.expected_seq, caught.value.received_seq) == (0, 0)
     await producer.detach(ignore_errors=True)
     assert await place.data() == []
+
+
+async def test_old_answers_of_a_leader_that_was_cut_off_end_no_producer(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single server is the leader: what it has lost is gone."""
+    await place.make()
+    producer = await place.open()
+    await producer.append_wait(b"0")
+    failed: list[Write] = []
+    told: list[Found] = []
+    store, read = SharedWriter.write, SharedWriter.read
+
+    async def write_later(self: SharedWriter, write: Write) -> Stored:
+        if not failed:
+            failed.append(write)
+            raise RequestTimeoutError("no answer", retryable=True)
+        return await store(self, write)
+
+    async def read_old(self: SharedWriter) -> Found:
+        if len(told) < 2:
+            told.append(Found())
+            return told[-1]
+        return await read(self)
+
+    monkeypatch.setattr(SharedWriter, "write", write_later)
+    monkeypatch.setattr(SharedWriter, "read", read_old)
+    if place.replicas == 1:
+        with pytest.raises(SequenceGapError):
+            await producer.append_wait(b"1")
+    else:
+        await producer.append_wait(b"1")
+    await producer.detach(ignore_errors=True)
+
+    assert await place.data() == numbers(min(place.replicas, 2))
+    assert len(told) == min(place.replicas, 2)
 
 
 async def test_producer_that_limits_made_forgotten_is_told(

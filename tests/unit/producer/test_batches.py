@@ -478,20 +478,28 @@ def in_doubt_about_a_claim(replicas: int) -> tuple[World, Writer]:
 OLDER = [None, StateRecord(Instance(2, "before"))]
 
 
+@pytest.mark.parametrize("has_end", [True, False])
 @pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("back", OLDER)
 def test_state_that_is_lost_during_a_claim_is_a_gap(
-    back: StateRecord | None, replicas: int
+    back: StateRecord | None, replicas: int, *, has_end: bool
 ) -> None:
-    """Another claim would begin in an earlier epoch, with no checkpoint or an old one."""
+    """Another claim would begin in an earlier epoch, with no checkpoint or an old one.
+
+    With replicas the lost end is believed in time; a state that was removed from a stream that has
+    its end is gone.
+    """
     world, writer = in_doubt_about_a_claim(replicas)
     began = world.now
     world.log.record, world.log.token = back, 0
+    if not has_end:
+        world.log.last_seq = 0
     while world.step(writer) or writer.rules.failure is None:
         assert world.now < began + 30
     assert isinstance(writer.rules.failure, SequenceGapError)
     assert "state of the producer, of epoch 6, is gone" in writer.rules.failure.message
-    assert world.now - began >= (12 if replicas > 1 else 0)
+    is_doubted = replicas > 1 and not has_end
+    assert (world.now - began >= 12) is is_doubted
 
 
 @pytest.mark.parametrize("back", OLDER)
@@ -499,14 +507,28 @@ def test_older_state_is_no_gap_where_a_leader_that_was_cut_off_answers(
     back: StateRecord | None,
 ) -> None:
     world, writer = in_doubt_about_a_claim(replicas=3)
-    found = (world.log.record, world.log.token)
-    world.log.record, world.log.token = back, 0
+    log = world.log
+    found = (log.record, log.token, log.last_seq)
+    log.record, log.token, log.last_seq = back, 0, 0
     for _ in range(20):  # For ten seconds.
         world.step(writer)
-    world.log.record, world.log.token = found
+    log.record, log.token, log.last_seq = found
     world.settle(writer)
     assert writer.rules.epoch == 7
-    assert [data for _, data in world.log.data] == writer.appended
+    assert [data for _, data in log.data] == writer.appended
+
+
+def test_restart_takes_the_stream_as_it_is() -> None:
+    """Whoever restarts has been told."""
+    world, writer = opened(Log(), "a", replicas=3)
+    world.settle(writer)
+    world.log = Log()
+    writer.rules.restart()
+    began = world.now
+    while not writer.rules.is_open:
+        assert world.step(writer)
+    assert world.now - began < 12
+    assert writer.rules.recovered is None
 
 
 def test_lost_end_of_a_replicated_stream_is_told_once_it_is_believed() -> None:
