@@ -33,7 +33,8 @@ from natsstream.kv.entry import Entry, entry_of, operation_of
 from natsstream.kv.formats import RAW, ValueFormat
 from natsstream.kv.listing import KeysOnce
 from natsstream.kv.status import BucketStatus
-from natsstream.kv.storing import Record, check_ttl, key_exists, store
+from natsstream.kv.storing import Record, key_exists, store
+from natsstream.kv.ttl_check import TtlCheck
 from natsstream.publish.schedule import Ttl
 from natsstream.streams.endings import Endings
 from natsstream.streams.jetstream import JetStreamContext
@@ -54,15 +55,22 @@ class Bucket:
         stream: The stream that holds it.
         subjects: The subjects of its keys, and its codecs.
         endings: Carries out clean-up, also when its caller is cancelled meanwhile.
+        ttls: Refuses ttls that the bucket would not keep.
     """
 
     def __init__(
-        self, js: JetStreamContext, stream: Stream, subjects: BucketSubjects, endings: Endings
+        self,
+        js: JetStreamContext,
+        stream: Stream,
+        subjects: BucketSubjects,
+        endings: Endings,
+        ttls: TtlCheck,
     ) -> None:
         self.name: str = subjects.bucket
         self.stream: Stream = stream
         self.subjects: BucketSubjects = subjects
         self.endings: Endings = endings
+        self.ttls: TtlCheck = ttls
         self._js = js
 
     @property
@@ -77,7 +85,7 @@ class Bucket:
 
     def with_subjects(self, subjects: BucketSubjects) -> Bucket:
         """Return the same bucket with other codecs."""
-        return Bucket(self._js, self.stream, subjects, self.endings)
+        return Bucket(self._js, self.stream, subjects, self.endings, self.ttls)
 
     async def status(self) -> BucketStatus:
         """Return what the bucket holds now, and its configuration."""
@@ -130,18 +138,33 @@ class Bucket:
 
     async def put(self, key: str, value: bytes, *, ttl: Ttl | None = None) -> int:
         """Store a value and return its revision."""
-        check_ttl(self.config, self.name, ttl, is_over_a_value=True)
+        await self.ttls.check(ttl, is_over_a_value=True)
         return await self._store(key, value, ttl=ttl)
 
-    async def update(self, key: str, value: bytes, *, revision: int, ttl: Ttl | None = None) -> int:
-        """Store a value if the key's newest revision is the expected one."""
+    async def update(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        revision: int,
+        ttl: Ttl | None = None,
+        is_lock: bool = False,
+    ) -> int:
+        """Store a value if the key's newest revision is the expected one.
+
+        A lock knows its bucket, and has no time to look at it at each renewal.
+        """
         check_int(revision, "revision", minimum=0, maximum=_REVISION_MAX)
-        check_ttl(self.config, self.name, ttl, is_over_a_value=True)
+        if not is_lock:
+            await self.ttls.check(ttl, is_over_a_value=True)
         return await self._store(key, value, revision=revision, ttl=ttl)
 
-    async def create(self, key: str, value: bytes, *, ttl: Ttl | None = None) -> int:
-        """Store a value if the key has none."""
-        check_ttl(self.config, self.name, ttl, is_over_a_value=False)
+    async def create(
+        self, key: str, value: bytes, *, ttl: Ttl | None = None, is_lock: bool = False
+    ) -> int:
+        """Store a value if the key has none; for a lock as `update`."""
+        if not is_lock:
+            await self.ttls.check(ttl, is_over_a_value=False)
         try:
             return await self._store(key, value, revision=0, ttl=ttl)
         except WrongRevisionError as error:
@@ -184,9 +207,20 @@ class Bucket:
         """Write a delete marker and return its revision."""
         return await self._mark(key, "DEL", revision)
 
-    async def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Write a purge marker, remove the key's history, and return the marker's revision."""
-        check_ttl(self.config, self.name, ttl, is_over_a_value=False)
+    async def purge(
+        self,
+        key: str,
+        *,
+        revision: int | None = None,
+        ttl: Ttl | None = None,
+        is_lock: bool = False,
+    ) -> int:
+        """Write a purge marker, remove the key's history, and return the marker's revision.
+
+        For a lock as `update`.
+        """
+        if not is_lock:
+            await self.ttls.check(ttl, is_over_a_value=False)
         return await self._mark(key, "PURGE", revision, ttl)
 
     async def purge_message(self, message: Message, ttl: Ttl | None) -> bool:

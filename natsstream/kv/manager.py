@@ -34,6 +34,7 @@ from natsstream.kv.formats import RAW
 from natsstream.kv.key_value import KeyValue
 from natsstream.kv.mirror_rules import why_harmful
 from natsstream.kv.status import BucketStatus
+from natsstream.kv.ttl_check import TtlCheck
 from natsstream.streams.endings import Endings
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
@@ -243,7 +244,8 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
 
     async def _open(self, stream: Stream) -> KeyValue[bytes]:
         subjects = await self._subjects(stream)
-        return KeyValue(Bucket(self._js, stream, subjects, self._endings), RAW)
+        ttls = TtlCheck(stream)
+        return KeyValue(Bucket(self._js, stream, subjects, self._endings, ttls), RAW)
 
     async def _subjects(self, stream: Stream, depth: int = 0) -> BucketSubjects:
         """Return the subjects of a bucket, also of a mirror of a mirror."""

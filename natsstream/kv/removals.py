@@ -15,7 +15,6 @@ from natsstream.errors import ConfigError
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.conventions import BUCKET
 from natsstream.kv.entry import operation_of
-from natsstream.kv.storing import check_ttl
 from natsstream.publish.schedule import Ttl
 from natsstream.units import duration_ns
 
@@ -58,7 +57,7 @@ async def purge_matching(bucket: Bucket, filters: Sequence[str], ttl: Ttl | None
         raise ConfigError(
             "purge_matching names no key", hint='purge_matching(">") is the whole bucket'
         )
-    check_ttl(bucket.config, bucket.name, ttl, is_over_a_value=False)
+    await bucket.ttls.check(ttl, is_over_a_value=False)
     subjects = [bucket.subjects.read_filter(each) for each in filters]
     with BUCKET.translate_errors(bucket.name):
         async with bucket.stream.latest(filters=subjects, headers_only=True) as tail:

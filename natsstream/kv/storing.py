@@ -11,10 +11,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from natsstream.api.names import covers
-from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     BucketNotFoundError,
-    ConfigError,
     ConnectionLostError,
     KeyExistsError,
     MessageRuleError,
@@ -30,10 +28,9 @@ from natsstream.errors import (
 from natsstream.kv.conventions import BUCKET, SUBJECT_PREFIX
 from natsstream.kv.entry import OPERATION_HEADER
 from natsstream.publish.outgoing import Expect
-from natsstream.publish.schedule import Ttl, ttl_text
+from natsstream.publish.schedule import Ttl
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.units import NS_PER_SECOND, duration_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,43 +57,6 @@ class Record:
     marker: Literal["DEL", "PURGE"] | None = None
     guard: str | None = None
     guard_subject: str | None = None
-
-
-def check_ttl(config: StreamConfig, bucket: str, ttl: Ttl | None, *, is_over_a_value: bool) -> None:
-    """Refuse a ttl that a bucket with a history would not keep.
-
-    Args:
-        config: The stream's configuration, as far as this connection knows it.
-        bucket: The bucket, for errors.
-        ttl: The ttl; None is none.
-        is_over_a_value: True if the record may replace a value, which would be the newest one again
-            when the record expires.
-
-    Raises:
-        ConfigError: It has no legal value, or the bucket's history would break it.
-
-    Source: ADR-48; nats-server's stream.go, which raises a ttl to `subject_delete_marker_ttl`
-    where `max_msgs_per_subject` is not 1, and says nothing.
-    """
-    if ttl is None:
-        return
-    text = ttl_text(ttl)
-    history = config.max_msgs_per_subject
-    if history == 1 or config.mirror is not None:  # A mirror's history is not its origin's.
-        return
-    if is_over_a_value:
-        raise ConfigError(
-            f"bucket {bucket} keeps {history} revisions of a key: when a value of put() or "
-            "update() expires, the one before it would be there again",
-            hint="use create(key, value, ttl=...), or a bucket with history=1",
-        )
-    shortest_s = duration_ns(config.subject_delete_marker_ttl or 0) // NS_PER_SECOND
-    if text != "never" and int(text) < shortest_s:
-        raise ConfigError(
-            f"bucket {bucket} keeps {history} revisions of a key: the server would raise a ttl of "
-            f"{text} s to its limit_marker_ttl, {shortest_s} s",
-            hint=f"give at least {shortest_s}, lower limit_marker_ttl, or use history=1",
-        )
 
 
 async def store(js: JetStreamContext, stream: Stream, record: Record) -> int:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams, stream_info
-from natsstream.errors import ConfigError, NatsStreamError
+from natsstream.errors import ConfigError, ConnectionLostError, NatsStreamError
 from natsstream.publish.outgoing import Prepared
 from natsstream.publish.pub_ack import no_stream
 
@@ -44,6 +44,7 @@ async def check_with_stream(
         The stream, if it was read.
 
     Raises:
+        ConnectionLostError: The message was not sent, and the error says so.
         UnsupportedServerError: The servers lack a feature of the message.
         ConfigError: It expects a last message id, and the stream has replicas.
         NoRespondersError: It expects a last message id, and no stream captures the subject.
@@ -51,6 +52,32 @@ async def check_with_stream(
     Cost: nothing for a message that asks for nothing; the API level once for each connection; one
     or two round trips for an expected message id, each time, for a stream may get replicas.
     """
+    try:
+        return await _checked(api, message, stream, timeout)
+    except ConnectionLostError as error:
+        raise unsent(f"publish to {message.subject}", error) from error
+
+
+def unsent(what: str, error: ConnectionLostError) -> ConnectionLostError:
+    """Return the error of a message that was not sent, as what is asked before it was not answered.
+
+    Args:
+        what: The operation.
+        error: The error of the question.
+    """
+    told = ConnectionLostError(
+        f"{what}: {error.message}; it was not sent",
+        detail=error.detail,
+        hint="check the servers, and send it again",
+        retryable=True,
+    )
+    told.is_unsent = True
+    return told
+
+
+async def _checked(
+    api: Api, message: Prepared, stream: StreamInfo | None, timeout: float | None
+) -> StreamInfo | None:
     if message.needs:
         await api.require(*message.needs)
     if message.expects_last_id:

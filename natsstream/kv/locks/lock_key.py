@@ -78,7 +78,7 @@ class LockKey:
                 if is_newer and not self.is_unsure:
                     return None  # Another was faster.
         sent_ns = now_ns()
-        create = self.bucket.create(self.name, self._value, ttl=self.terms.ttl_s)
+        create = self.bucket.create(self.name, self._value, ttl=self.terms.ttl_s, is_lock=True)
         try:
             revision = await self._asked(create, "claim", timeout_s)
         except KeyExistsError:
@@ -237,12 +237,12 @@ class LockKey:
 
     async def _update(self, revision: int) -> int:
         return await self.bucket.update(
-            self.name, self._value, revision=revision, ttl=self.terms.ttl_s
+            self.name, self._value, revision=revision, ttl=self.terms.ttl_s, is_lock=True
         )
 
     async def _purge(self, revision: int) -> None:
         # The marker wakes those who wait, and goes by itself: no rubbish stays of many locks.
-        await self.bucket.purge(self.name, revision=revision, ttl=self.terms.ttl_s)
+        await self.bucket.purge(self.name, revision=revision, ttl=self.terms.ttl_s, is_lock=True)
 
 
 def _take_error(task: asyncio.Task[int]) -> None:

@@ -100,6 +100,9 @@ async def test_diff_tells_what_ensure_would_do_and_does_nothing(
     with pytest.raises(InvalidConfigError) as caught:
         await js.kv.ensure(stream_name, storage="memory")
     assert f"sources=[{stream_name!r}]" in caught.value.hint
+    with pytest.raises(InvalidConfigError, match="replicas > 1") as caught:
+        await js.kv.ensure(stream_name, storage="memory", replicas=3)
+    assert "storage" not in caught.value.hint
 
 
 async def test_create_over_another_bucket_says_what_differs_and_changes_nothing(

@@ -226,8 +226,8 @@ async def test_who_is_cancelled_again_while_the_claim_is_taken_back_leaves_no_lo
     bucket, may_go = bucket_of(kv), asyncio.Event()
     create = bucket.create
 
-    async def stored_late(name: str, value: bytes, *, ttl: int) -> int:
-        revision = await create(name, value, ttl=ttl)
+    async def stored_late(name: str, value: bytes, **options: Any) -> int:
+        revision = await create(name, value, **options)
         await may_go.wait()
         return revision
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -102,9 +102,9 @@ async def test_a_claim_that_is_left_twice_lets_the_loop_complain_of_nothing(
     bucket, are_gone = bucket_of(kv), asyncio.Event()
     create = bucket.create
 
-    async def refused_late(name: str, value: bytes, *, ttl: int) -> int:
+    async def refused_late(name: str, value: bytes, **options: Any) -> int:
         await are_gone.wait()
-        return await create(name, value, ttl=ttl)
+        return await create(name, value, **options)
 
     monkeypatch.setattr(bucket, "create", refused_late)
     key, before = key_of(kv, "a"), asyncio.all_tasks()

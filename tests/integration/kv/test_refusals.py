@@ -15,9 +15,11 @@ from natsstream.errors import (
     NoRespondersError,
     StreamFullError,
 )
+from natsstream.streams.stream import Stream
+from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
-    from natsstream import JetStream
+    from natsstream import JetStream, StreamInfo
 
 pytestmark = pytest.mark.asyncio
 
@@ -56,6 +58,59 @@ async def test_life_time_that_the_server_would_raise_is_refused(
     raised = await kv.stream.get(last_by_subject=f"$KV.{stream_name}.b")
     assert raised is not None
     assert raised.headers["Nats-TTL"] == "60"  # The server's doing, for which we refuse.
+
+
+async def test_hints_at_a_life_time_hold_for_the_handle_that_is_open(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, history=5, storage="memory")
+    with pytest.raises(MessageRuleError, match="TTL is disabled"):
+        await kv.create("a", b"1", ttl=2)
+    await js.kv.update(stream_name, limit_marker_ttl=60)
+    with pytest.raises(ConfigError, match="to its limit_marker_ttl, 60 s"):
+        await kv.create("a", b"1", ttl=2)
+    with pytest.raises(ConfigError, match="keeps 5 revisions"):
+        await kv.put("a", b"1", ttl=60)
+    await js.kv.update(stream_name, history=1)
+
+    await kv.put("a", b"1", ttl=2)
+
+
+async def test_life_time_is_checked_by_what_others_have_made_of_the_bucket(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, limit_marker_ttl=60, storage="memory")
+    await kv.put("a", b"1", ttl=60)
+    await js.kv.update(stream_name, history=5)
+
+    async def is_refused() -> bool:
+        try:
+            await kv.put("a", b"2", ttl=60)
+        except ConfigError as error:
+            return "the one before it would be there" in error.message
+        return False
+
+    await eventually_async(is_refused)
+
+
+@pytest.mark.parametrize(("known_s", "looks"), [(3_600, 0), (0, 5)])
+async def test_bucket_is_not_looked_up_for_each_life_time(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch, known_s: float, looks: int
+) -> None:
+    monkeypatch.setattr("natsstream.kv.ttl_check._KNOWN_S", known_s)
+    kv = await js.kv.create(stream_name, limit_marker_ttl=60, storage="memory")
+    asked: list[str] = []
+    info = Stream.info
+
+    async def counted(self: Stream) -> StreamInfo:
+        asked.append(self.name)
+        return await info(self)
+
+    monkeypatch.setattr(Stream, "info", counted)
+    for _ in range(5):
+        await kv.put("a", b"1", ttl=60)
+        await kv.put("a", b"1")
+    assert len(asked) == looks
 
 
 async def test_life_time_in_a_bucket_without_markers_says_what_is_missing(

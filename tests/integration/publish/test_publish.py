@@ -378,7 +378,12 @@ async def test_message_that_was_never_sent_says_so(fresh_server: NatsServer) -> 
         bucket = await js.kv.create("B")
         fresh_server.kill()
         await left(js)
-        puts = [js.publish("S.a", b"x"), bucket.put("k", b"x")]
+        puts = [
+            js.publish("S.a", b"x"),
+            js.publish("S.a", b"x", ttl=60),  # It asks for the servers' level first.
+            js.publish("S.a", b"x", expect=Expect(last_msg_id="a")),
+            bucket.put("k", b"x"),
+        ]
         for error in await asyncio.gather(*puts, return_exceptions=True):
             assert isinstance(error, ConnectionLostError)
             assert error.message.endswith("no reconnect within 1 s; it was not sent")
