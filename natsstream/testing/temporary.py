@@ -40,12 +40,24 @@ def temporary_folder() -> Path:
 
 
 def keep_folder(folder: Path) -> None:
-    """Let a folder that somebody has given stay: it may be one that a killed process left."""
+    """Let a folder that somebody has given stay: it may be in one that a killed process left.
+
+    The caller holds the folder's lock.
+
+    Raises:
+        ServerStartError: It is being removed.
+    """
     for each in (folder, *folder.parents):
-        if each.name.startswith(_PREFIX):
-            # A folder of somebody else is never removed by this user.
+        mark = each / _OWNER
+        if not (each.name.startswith(_PREFIX) and mark.is_file()):
+            continue
+        with contextlib.ExitStack() as lock:
+            # Its lock is held while it is removed. That of the folder itself is the caller's.
+            if each != folder and is_dead(_read_mark(mark)[1]):
+                lock.callback(os.close, lock_folder(each))
+            # Of a folder of somebody else the mark stays: this user never removes that.
             with contextlib.suppress(OSError):
-                (each / _OWNER).unlink()
+                mark.unlink()
 
 
 def _remove_left(folder: Path) -> None:
@@ -58,7 +70,7 @@ def _remove_left(folder: Path) -> None:
     mark = folder / _OWNER
     if not mark.is_file():
         return
-    name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
+    name, owner = _read_mark(mark)
     # Those of other users are theirs, also for root.
     if name != folder.name or folder.stat().st_uid != os.getuid() or not is_dead(owner):
         return
@@ -67,7 +79,14 @@ def _remove_left(folder: Path) -> None:
     with contextlib.ExitStack() as locks:
         for each in {folder, *(pid_file.parent for pid_file in pid_files)}:
             locks.callback(os.close, lock_folder(each))
+        if not mark.is_file():  # It was given to a server in the meantime.
+            return
         for pid_file in pid_files:
             end_orphan(pid_file)
-        if mark.is_file():  # Else it was given to a server in the meantime.
-            shutil.rmtree(folder)
+        shutil.rmtree(folder)
+
+
+def _read_mark(mark: Path) -> tuple[str, str]:
+    """Return the name of the folder that was marked, and its owner."""
+    name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
+    return name, owner

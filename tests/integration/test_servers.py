@@ -522,24 +522,28 @@ def test_folders_of_the_living_and_of_others_are_left_alone(
         assert count_messages(server.port) == 1
 
 
-def test_folder_that_is_given_while_its_servers_are_ended_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("store", [".", "data"])
+def test_folder_that_is_being_removed_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
+    """A process that was killed has left it, and another server begins."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     left = tmp_path / "natsstream-left"
     left.mkdir()
     (left / "server.pid").touch()
     mark_as_left(left)
-    taken: list[NatsServer] = []
+    refused: list[ServerStartError] = []
 
     def take(_: Path) -> None:
-        taken.append(NatsServer(store_dir=left / "data").start())
+        for kind in (NatsServer, NatsCluster):
+            with pytest.raises(ServerStartError, match="uses the folder") as caught:
+                kind(store_dir=left / store).start()
+            refused.append(caught.value)
 
     monkeypatch.setattr("natsstream.testing.temporary.end_orphan", take)
     with NatsServer():
-        make_stream_with_one_message(taken[0].port)
-    taken[0].stop()
-    assert (left / "data" / "jetstream").is_dir()
+        assert len(refused) == 2
+    assert not left.exists()
 
 
 def test_folders_that_children_of_their_dead_owner_have_locked_are_left_alone(
