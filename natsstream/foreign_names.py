@@ -42,7 +42,7 @@ CONNECT_OPTIONS: Mapping[str, str] = {
     "error_cb": "read js.events(), or see the logger natsstream.connection",
     "max_outstanding_pings": "max_missed_pings=",
     "max_reconnect_attempts": "reconnects have no limit; reconnect_timeout= bounds readers",
-    "publish_async_max_pending": "js.publisher(max_pending=)",
+    "publish_async_max_pending": "js.publisher() takes max_pending",
     "nkeys_seed": "nkey=",
     "nkeys_seed_str": "nkey=",
     "reconnect_time_wait": "the wait between reconnects is fixed",

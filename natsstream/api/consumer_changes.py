@@ -128,7 +128,7 @@ async def ensure_consumer(
         held = await consumer_info(api, stream, name)
     except ConsumerNotFoundError:
         try:
-            return await create_consumer(api, stream, config)
+            return (await create_consumer(api, stream, config))[0], created(config)
         except ConsumerExistsError:  # Another client was faster, with another configuration.
             held = await consumer_info(api, stream, name)
     return await _overlay(api, held, config)

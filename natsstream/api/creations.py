@@ -1,6 +1,6 @@
 """Whether a request to create has created: servers answer the same for a stream that existed.
 
-Law: it has not, if the server's clock says so. Of requests at the same time each may have.
+Law: it has not, if the server's clock says so. Of requests at about the same time each may have.
 """
 
 from __future__ import annotations

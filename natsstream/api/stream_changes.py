@@ -139,7 +139,7 @@ async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
         held = await stream_info(api, config.name)
     except StreamNotFoundError:
         try:
-            return await create_stream(api, config)
+            return (await create_stream(api, config))[0], created(config)
         except StreamExistsError:  # Another client was faster, with another configuration.
             held = await stream_info(api, config.name)
     return await _overlay(api, held, config)

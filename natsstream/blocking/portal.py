@@ -202,7 +202,10 @@ class Portal:
         except RuntimeError as error:
             if "shutdown" not in str(error):  # As where the machine has no thread left.
                 raise
-            raise _not_begun() from None  # The interpreter ends.
+            raise NotBegunError(
+                "the interpreter ends, and begins no thread for a handler",
+                hint="leave the blocks of workers before the main thread ends",
+            ) from None
         self._handling.add(handling)
         handling.add_done_callback(self._handling.discard)
         future = asyncio.wrap_future(handling)

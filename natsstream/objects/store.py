@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from natsstream.api.diff import ConfigChange
 from natsstream.arguments import check_bool
-from natsstream.errors import ObjectNameError
+from natsstream.errors import ConfigError, ObjectNameError
 from natsstream.foreign_names import answers_names
 from natsstream.iteration import Calls
 from natsstream.objects.config import ObjectBucketConfig
@@ -27,6 +27,8 @@ from natsstream.streams.chunks.sources import Source
 from natsstream.streams.chunks.sweeping import SILENCE_S, SweepReport
 from natsstream.streams.chunks.value import Progress
 from natsstream.streams.stream import Stream
+
+_PATH_FIRST = "the path comes first: box.put_file(path, name)"
 
 
 @answers_names("box")
@@ -144,6 +146,8 @@ class ObjectStore:
             NatsStreamError: As for `put`.
         """
         file = check_path(path)
+        if isinstance(name, os.PathLike):
+            raise ConfigError("name is a path", hint=_PATH_FIRST)
         try:
             return await self.put(
                 os.fspath(path) if name is None else name,
@@ -156,7 +160,7 @@ class ObjectStore:
                 progress=progress,
             )
         except FileNotFoundError as error:
-            error.add_note("the path comes first: box.put_file(path, name)")
+            error.add_note(_PATH_FIRST)
             raise
 
     async def get(self, name: str) -> bytes | None:

@@ -59,7 +59,7 @@ class StreamManager:
 
         Returns:
             The stream; also an existing one with exactly this configuration, whose `change` says
-            "unchanged". Of several who create it at the same time each may be told "created".
+            "unchanged". Of several who create it at about the same time each may be told "created".
 
         Raises:
             StreamExistsError: A stream of this name has another configuration.

@@ -249,7 +249,8 @@ class _Table:
         if name in history.names():
             history.delete(f"{name}/_temporary")  # Spark would take what is in there, too.
             left = self._spark.read.schema(changes.schema).parquet(f"{history.url}/{name}")
-            changes = changes.join(left, changes.revision == left.revision, "left_anti")
+            is_left = (changes.revision == left.revision) & (changes.created == left.created)
+            changes = changes.join(left, is_left, "left_anti")
         changes.write.mode("append").parquet(f"{history.url}/{name}")
 
     def prepare(self) -> None:

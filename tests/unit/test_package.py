@@ -32,6 +32,8 @@ HOLDERS: dict[str, type[object]] = {
     "info": ns.StreamInfo,
     "meta": ns.DeliveryMeta,
     "object_info": ns.ObjectInfo,
+    "object_watch": ns.ObjectWatch,
+    "ordered": ns.OrderedConsumer,
     "state": ns.StreamState,
     "status": ns.BucketStatus,
     "stream_info": ns.StreamInfo,

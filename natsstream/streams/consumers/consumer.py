@@ -299,7 +299,7 @@ class Consumer:
         unstarted messages are nak'd. A second cancellation cancels the handlers at once.
 
         Args:
-            handler: A coroutine function that takes a message.
+            handler: A coroutine function that takes a message; a plain one in the blocking API.
             concurrency: Handlers that run at the same time.
             dead_letter: The dead-letter stream; it is created when it does not exist.
             backoff: Seconds until a failed message is redelivered, after its first, second, ...

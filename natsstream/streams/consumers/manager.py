@@ -74,7 +74,7 @@ class ConsumerManager:
 
         Returns:
             The consumer; also an existing one with exactly this configuration, whose `change` says
-            "unchanged". Of several who create it at the same time each may be told "created".
+            "unchanged". Of several who create it at about the same time each may be told "created".
 
         Raises:
             ConfigError: A field is illegal, or conflicts with another; nothing was sent.

@@ -114,7 +114,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
                 with self._kind.translate_errors(wanted.name):
                     stream = await self._js.streams.update(changes)
             except InvalidConfigError as error:
-                if changes.storage not in (None, held.storage):
+                if changes.storage not in (None, held.storage) and "storage" in error.description:
                     way = self._kind.elsewhere.format(name=wanted.name)
                     error.hint = f"storage is chosen at creation: {way}"
                 raise

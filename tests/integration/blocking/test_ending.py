@@ -183,6 +183,27 @@ def test_call_after_the_close_in_a_new_thread_says_that_it_is_closed(server: Nat
     assert told == [ConnectionClosedError] * 20
 
 
+def test_reader_whose_connection_is_closed_is_told_how_to_open_another(server: NatsServer) -> None:
+    js = blocking.connect(server.url).open()
+    told: list[str] = []
+
+    def follow() -> None:
+        try:
+            with js.core.subscribe("a") as messages:
+                told.append("begun")
+                next(messages)
+        except ConnectionClosedError as error:
+            told.append(error.hint)
+
+    following = threading.Thread(target=follow)
+    following.start()
+    eventually(lambda: bool(told))
+    js.close()
+    following.join(RUN_TIMEOUT_S)
+
+    assert told == ["begun", "open a new one with natsstream.blocking.connect()"]
+
+
 def test_leaving_the_connection_ends_a_read_without_a_hole(fresh_server: NatsServer) -> None:
     with blocking.connect(fresh_server.url) as js:
         messages = read_that_will_wait(js, fresh_server)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import pytest_asyncio
@@ -277,6 +277,9 @@ async def test_what_can_not_be_is_told(box: ObjectStore, tmp_path: Path) -> None
     with pytest.raises(FileNotFoundError) as caught:
         await box.put_file("a", "b")  # The order of `get_file`.
     assert caught.value.__notes__[0].endswith("box.put_file(path, name)")
+    with pytest.raises(ConfigError) as refused:
+        await box.put_file("a", cast("Any", tmp_path / "b"))
+    assert refused.value.hint.endswith("box.put_file(path, name)")
     await box.put("a", b"x")
     with pytest.raises(FileNotFoundError):
         await box.get_file("a", tmp_path / "no folder" / "out")
