@@ -129,7 +129,7 @@ class Portal:
         if self.is_current_thread:
             raise UsageError(
                 "a blocking call on the loop's own thread would wait for itself",
-                hint="call it from another thread, or use natsstream.connect()",
+                hint="call it from another thread, or use the async classes of natsstream",
             )
         with self._lock:
             loop = self._open_loop(function)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 _ASYNC_WORDS = re.compile(r"\b(async (?=with\b|for\b)|await |a(?=next\())")
-_CONNECT = re.compile(r"\bnatsstream\.connect\(")
+# Other hints mean the async classes.
+_CONNECT = re.compile(r"(?<=open a new one with )natsstream(?=\.connect\()")
 _ASYNC_KINDS = re.compile(r"\bAsync(?=(Iterator|Iterable|Generator)\b)")
 _AWAITED = re.compile(r"\b(?:Awaitable|Coroutine)\[([^\[\]]*)\]")
 
@@ -17,7 +18,7 @@ _AWAITED = re.compile(r"\b(?:Awaitable|Coroutine)\[([^\[\]]*)\]")
 @functools.cache
 def without_async(text: str) -> str:
     """Return a text whose calls are written without async."""
-    return _CONNECT.sub("natsstream.blocking.connect(", _ASYNC_WORDS.sub("", text))
+    return _CONNECT.sub("natsstream.blocking", _ASYNC_WORDS.sub("", text))
 
 
 class Method:

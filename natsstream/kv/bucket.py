@@ -152,7 +152,7 @@ class Bucket:
     ) -> int:
         """Store a value if the key's newest revision is the expected one.
 
-        A lock knows its bucket, and has no time to look at it at each renewal.
+        A lock looks at its bucket itself, and has no time to do so at each renewal.
         """
         check_int(revision, "revision", minimum=0, maximum=_REVISION_MAX)
         if not is_lock:

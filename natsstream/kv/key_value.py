@@ -296,9 +296,9 @@ class KeyValue(Generic[T]):
                 says that it was not sent.
 
         Cost: one round trip, plus the stream's replication; with a `ttl` one more, at most once a
-        second, which looks whether the bucket keeps it. Without responders, as during an
-        election, it is sent again after 250 ms, twice (ADR-22). Then one request finds out whether
-        the bucket is gone or has no leader.
+        second or where it is refused, which looks whether the bucket keeps it. Without responders,
+        as during an election, it is sent again after 250 ms, twice (ADR-22). Then one request finds
+        out whether the bucket is gone or has no leader.
         Source: ADR-8; nats.go jetstream/kv.go Put.
         """
         return await self._bucket.put(key, self._bytes(key, value), ttl=ttl)

@@ -1,7 +1,8 @@
 """Whether a bucket keeps a `ttl`, by a configuration that is a second old at most.
 
 Law: a ttl that a bucket would not keep is refused before it is sent, also where the bucket has been
-changed since its handle was opened.
+changed since its handle was opened. Locks alone trust what the handle has known: a look that hangs
+must not cost them their lease.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from natsstream.api.stream_config import StreamConfig
-from natsstream.errors import ConfigError, ConnectionLostError
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import ConfigError, ConnectionLostError, TransportError
 from natsstream.kv.conventions import BUCKET
 from natsstream.publish.admission import unsent
 from natsstream.publish.schedule import Ttl, ttl_text
@@ -29,8 +31,9 @@ class TtlCheck:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._config = stream.cached.config
+        self._info = stream.cached
         self._read_at = asyncio.get_running_loop().time()
+        self._reading = asyncio.Lock()
 
     async def check(self, ttl: Ttl | None, *, is_over_a_value: bool) -> None:
         """Refuse a ttl that the bucket would not keep.
@@ -49,25 +52,46 @@ class TtlCheck:
         if ttl is None:
             return
         text = ttl_text(ttl)
-        if self._config.mirror is not None:  # Its history is not its origin's.
+        if self._info.config.mirror is not None:  # Its history is not its origin's.
             return
-        now = asyncio.get_running_loop().time()
-        refusal = _refusal(self._config, text, is_over_a_value=is_over_a_value)
-        # Without allow_msg_ttl the server refuses it, if that was not changed since.
-        if refusal or not self._config.allow_msg_ttl or now - self._read_at >= _KNOWN_S:
-            await self._read()
-            self._read_at = now
-            refusal = _refusal(self._config, text, is_over_a_value=is_over_a_value)
+        config = (await self.info()).config
+        refusal = _refusal(config, text, is_over_a_value=is_over_a_value)
+        if refusal or not config.allow_msg_ttl:  # Without it the server refuses the ttl.
+            config = (await self.info(is_new=True)).config
+            refusal = _refusal(config, text, is_over_a_value=is_over_a_value)
         if refusal is not None:
             raise refusal
 
-    async def _read(self) -> None:
+    async def info(self, *, is_new: bool = False) -> StreamInfo:
+        """Return the stream's info, which is a second old at most.
+
+        Args:
+            is_new: It must be of a request that began after this call.
+
+        Raises:
+            NatsStreamError: It could not be read, and nobody has sent anything.
+
+        Cost: one round trip for all who ask meanwhile, if the last one is too old.
+        """
+        now = asyncio.get_running_loop().time
+        since = now() if is_new else now() - _KNOWN_S
+        while self._read_at < since:
+            async with self._reading:
+                if self._read_at < since:
+                    began = now()
+                    self._info, self._read_at = await self._read(), began
+        return self._info
+
+    async def _read(self) -> StreamInfo:
         name = BUCKET.name_of(self._stream.name)
         try:
             with BUCKET.translate_errors(name):
-                self._config = (await self._stream.info()).config
+                return await self._stream.info()
         except ConnectionLostError as error:
             raise unsent(f"write to bucket {name}", error) from error
+        except TransportError as error:
+            error.name_call(f"write to bucket {name}, which was not sent")
+            raise
 
 
 def _refusal(config: StreamConfig, ttl: str, *, is_over_a_value: bool) -> ConfigError | None:

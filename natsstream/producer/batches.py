@@ -201,6 +201,8 @@ class Batches:
         self._rng = rng
         self._replicas = replicas
         self._short = ShortAnswers()
+        # Whether the last answer lacked the state that this instance knows.
+        self._was_gone = False
         self._phase: _Phase = "unread"
         self._has_read = False
         self._has_to_claim = options.epoch is None
@@ -396,10 +398,7 @@ class Batches:
     def state_read(self, found: Found, now: float) -> None:
         """Take the state: settle what is stored, and decide how to go on."""
         self._is_flying = False
-        # Where the stream is as long as before, a state that is gone was removed from it.
-        is_older = self._was_open and found.last_seq < self._token
-        is_short = is_older or found.lost is not None
-        if not self._short.is_believed(is_short=is_short, replicas=self._replicas, now=now):
+        if self._is_doubted(found, now):
             short = f"stream {self.stream} ends before {self._token}, where its producer has stored"
             self.refused(found.lost or TransportError(short), now, is_final=False)
             return
@@ -441,6 +440,19 @@ class Batches:
             self._ended.append(Ended(groups, error=error))
 
     # The decisions.
+
+    def _is_doubted(self, found: Found, now: float) -> bool:
+        """Return True for an answer that a leader that was cut off may have given.
+
+        Where the stream is as long as before, a state that is gone was removed from it. But two
+        leaders may have told its end and the state: it has to be told twice.
+        """
+        is_gone = self._was_open and found.token < self._token
+        is_short = found.lost is not None or (is_gone and found.last_seq < self._token)
+        was_gone, self._was_gone = self._was_gone, is_gone
+        if not self._short.is_believed(is_short=is_short, replicas=self._replicas, now=now):
+            return True
+        return is_gone and not was_gone and (self._replicas or 1) > 1
 
     def _owners(self) -> tuple[str, ...]:
         # An earlier life of the same epoch is gone on from; another one that writes beside is not.

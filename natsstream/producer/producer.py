@@ -495,7 +495,7 @@ class IdempotentProducer:
         lost = f" with {counted(count, 'message')} not known to be stored" if count else ""
         return ConnectionClosedError(
             f"the connection of producer {self.producer_id!r} was closed{lost}",
-            hint="connect again with natsstream.connect(), then open the producer again with "
+            hint="open a new one with natsstream.connect(), and the producer again with "
             "js.producer(...): its `recovered` tells what is stored",
         )
 

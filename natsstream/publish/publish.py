@@ -58,11 +58,11 @@ async def publish(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     if message.needs or message.expects_last_id:
-        async with _within(deadline, subject, _NOT_TAKEN):
+        async with _within(api, deadline, subject, _NOT_TAKEN):
             left = max(deadline - loop.time(), 0.001)
             await check_with_stream(api, message, stream=stream, timeout=left)
     if stream is not None and not captures(stream.config, subject):
-        async with _within(deadline, subject, _NOT_FOUND):
+        async with _within(api, deadline, subject, _NOT_FOUND):
             await Destination(api, stream).check(subject)
     is_made = stream is not None
     while True:
@@ -80,7 +80,7 @@ async def publish(
             return ack
         except NoRespondersError as error:
             if not is_made and api.make_stream is not None:
-                async with _within(deadline, subject, _NOT_MADE):
+                async with _within(api, deadline, subject, _NOT_MADE):
                     is_made = await api.make_stream(subject)
                 if is_made:
                     # The servers need a moment until all know its subjects.
@@ -101,12 +101,23 @@ async def publish(
 
 
 @asynccontextmanager
-async def _within(deadline: float, subject: str, what: str) -> AsyncGenerator[None]:
-    """Bound what precedes the message; raises RequestTimeoutError."""
+async def _within(api: Api, deadline: float, subject: str, what: str) -> AsyncGenerator[None]:
+    """Bound what precedes the message.
+
+    Raises:
+        ConnectionLostError: The time is over, and there is no connection; the message was not sent.
+        RequestTimeoutError: The time is over.
+    """
+    now = asyncio.get_running_loop().time
+    began = now()
     try:
         async with asyncio.timeout_at(deadline):
             yield
     except TimeoutError:
+        if not api.client.is_connected:
+            lost = api.client.unsent_error(now() - began, "timeout or request_timeout")
+            lost.name_call(f"publish to {subject}")
+            raise lost from None
         raise RequestTimeoutError(f"publish to {subject}: {what}", retryable=True) from None
 
 

@@ -19,6 +19,7 @@ from natsstream.testing.store_lock import end_orphan, lock_folder
 
 _PREFIX = "natsstream-"
 _OWNER = ".natsstream-owner"
+_REMOVED = ".natsstream-removed"
 
 _log = logging.getLogger(__name__)
 
@@ -40,24 +41,12 @@ def temporary_folder() -> Path:
 
 
 def keep_folder(folder: Path) -> None:
-    """Let a folder that somebody has given stay: it may be in one that a killed process left.
-
-    The caller holds the folder's lock.
-
-    Raises:
-        ServerStartError: It is being removed.
-    """
+    """Let a folder that somebody has given stay: it may be in one that a killed process left."""
     for each in (folder, *folder.parents):
-        mark = each / _OWNER
-        if not (each.name.startswith(_PREFIX) and mark.is_file()):
-            continue
-        with contextlib.ExitStack() as lock:
-            # Its lock is held while it is removed. That of the folder itself is the caller's.
-            if each != folder and is_dead(_read_mark(mark)[1]):
-                lock.callback(os.close, lock_folder(each))
+        if each.name.startswith(_PREFIX):
             # Of a folder of somebody else the mark stays: this user never removes that.
             with contextlib.suppress(OSError):
-                mark.unlink()
+                (each / _OWNER).unlink()
 
 
 def _remove_left(folder: Path) -> None:
@@ -65,12 +54,12 @@ def _remove_left(folder: Path) -> None:
 
     Raises:
         ServerStartError: A forked child of the owner uses it, or a server does not end.
-        OSError: It cannot be removed, as a link.
+        OSError: It cannot be removed, or was given to somebody meanwhile.
     """
     mark = folder / _OWNER
-    if not mark.is_file():
+    if folder.is_symlink() or not mark.is_file():
         return
-    name, owner = _read_mark(mark)
+    name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
     # Those of other users are theirs, also for root.
     if name != folder.name or folder.stat().st_uid != os.getuid() or not is_dead(owner):
         return
@@ -79,14 +68,11 @@ def _remove_left(folder: Path) -> None:
     with contextlib.ExitStack() as locks:
         for each in {folder, *(pid_file.parent for pid_file in pid_files)}:
             locks.callback(os.close, lock_folder(each))
-        if not mark.is_file():  # It was given to a server in the meantime.
-            return
         for pid_file in pid_files:
             end_orphan(pid_file)
-        shutil.rmtree(folder)
-
-
-def _read_mark(mark: Path) -> tuple[str, str]:
-    """Return the name of the folder that was marked, and its owner."""
-    name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
-    return name, owner
+        # A server that was given a folder in it has taken the mark, or finds the folder gone.
+        mark.rename(folder / _REMOVED)
+        removed = folder.rename(folder.with_name(f"{folder.name}-{os.getpid()}"))
+        # For another process, if this one ends before all is removed.
+        (removed / _OWNER).write_text(f"{removed.name} {owner}", encoding="utf-8")
+        shutil.rmtree(removed)

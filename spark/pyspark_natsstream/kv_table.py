@@ -11,6 +11,7 @@ is left out, so a batch that comes again changes nothing, whatever crashes.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from contextlib import closing
 from dataclasses import replace
@@ -249,7 +250,9 @@ class _Table:
         if name in history.names():
             history.delete(f"{name}/_temporary")  # Spark would take what is in there, too.
             left = self._spark.read.schema(changes.schema).parquet(f"{history.url}/{name}")
-            is_left = (changes.revision == left.revision) & (changes.created == left.created)
+            # A session may have written milliseconds alone.
+            times = (F.date_trunc("millisecond", each.created) for each in (changes, left))
+            is_left = (changes.revision == left.revision) & operator.eq(*times)
             changes = changes.join(left, is_left, "left_anti")
         changes.write.mode("append").parquet(f"{history.url}/{name}")
 

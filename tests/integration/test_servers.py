@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -522,28 +522,54 @@ def test_folders_of_the_living_and_of_others_are_left_alone(
         assert count_messages(server.port) == 1
 
 
-@pytest.mark.parametrize("store", [".", "data"])
-def test_folder_that_is_being_removed_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
-) -> None:
-    """A process that was killed has left it, and another server begins."""
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that a killed process left."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = tmp_path / "natsstream-left"
-    left.mkdir()
-    (left / "server.pid").touch()
-    mark_as_left(left)
+    folder = tmp_path / "natsstream-left"
+    folder.mkdir()
+    (folder / "server.pid").touch()
+    mark_as_left(folder)
+    return folder
+
+
+def test_folder_whose_servers_are_ended_is_not_taken(
+    left: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused: list[ServerStartError] = []
 
     def take(_: Path) -> None:
         for kind in (NatsServer, NatsCluster):
             with pytest.raises(ServerStartError, match="uses the folder") as caught:
-                kind(store_dir=left / store).start()
+                kind(store_dir=left).start()
             refused.append(caught.value)
 
     monkeypatch.setattr("natsstream.testing.temporary.end_orphan", take)
     with NatsServer():
         assert len(refused) == 2
-    assert not left.exists()
+        assert not left.exists()
+
+
+@pytest.mark.parametrize("moment", ["natsstream.testing.temporary.end_orphan", "shutil.rmtree"])
+def test_folder_in_one_that_is_being_removed_stays(
+    left: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    taken: list[NatsServer] = []
+    rmtree = shutil.rmtree
+
+    def take(folder: Path, **options: Any) -> None:
+        if not taken:
+            taken.append(NatsServer(store_dir=left / "data"))
+            taken[0].start()
+        if moment.startswith("shutil"):
+            rmtree(folder, **options)
+
+    monkeypatch.setattr(moment, take)
+    with NatsServer():
+        make_stream_with_one_message(taken[0].port)
+    taken[0].stop()
+    assert (left / "data" / "jetstream").is_dir()
+    assert [each.name for each in left.parent.iterdir()] == [left.name]
 
 
 def test_folders_that_children_of_their_dead_owner_have_locked_are_left_alone(

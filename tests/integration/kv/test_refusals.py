@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,24 +94,39 @@ async def test_life_time_is_checked_by_what_others_have_made_of_the_bucket(
     await eventually_async(is_refused)
 
 
-@pytest.mark.parametrize(("known_s", "looks"), [(3_600, 0), (0, 5)])
 async def test_bucket_is_not_looked_up_for_each_life_time(
-    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch, known_s: float, looks: int
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("natsstream.kv.ttl_check._KNOWN_S", known_s)
     kv = await js.kv.create(stream_name, limit_marker_ttl=60, storage="memory")
-    asked: list[str] = []
-    info = Stream.info
+    asked: list[float] = []
+    info, now = Stream.info, asyncio.get_running_loop().time
 
     async def counted(self: Stream) -> StreamInfo:
-        asked.append(self.name)
+        asked.append(now())
         return await info(self)
 
     monkeypatch.setattr(Stream, "info", counted)
-    for _ in range(5):
-        await kv.put("a", b"1", ttl=60)
-        await kv.put("a", b"1")
-    assert len(asked) == looks
+    while len(asked) < 2:
+        await asyncio.gather(*(kv.put(f"k{n}", b"1", ttl=60) for n in range(100)))
+    assert asked[1] - asked[0] >= 1
+
+
+async def test_locks_look_at_no_bucket_while_they_are_held(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that hangs would cost them their lease."""
+    monkeypatch.setattr("natsstream.kv.ttl_check._KNOWN_S", 0)
+    kv = await js.kv.create(stream_name, limit_marker_ttl=60, storage="memory")
+    monkeypatch.setattr(Stream, "info", None)
+
+    async with kv.lock("l", ttl=1) as lock:
+        first = lock.token
+
+        async def is_renewed() -> bool:
+            entry = await kv.get("l")
+            return entry is not None and entry.revision > first
+
+        await eventually_async(is_renewed)
 
 
 async def test_life_time_in_a_bucket_without_markers_says_what_is_missing(

@@ -518,6 +518,17 @@ def test_older_state_is_no_gap_where_a_leader_that_was_cut_off_answers(
     assert [data for _, data in log.data] == writer.appended
 
 
+def test_state_of_one_leader_and_the_end_of_another_are_no_gap() -> None:
+    """The connection may go to the leader that was cut off between two questions."""
+    world, writer = in_doubt_about_a_claim(replicas=3)
+    world.now += 5
+    assert isinstance(writer.rules.next(world.now), Read)
+    writer.rules.state_read(Found(last_seq=world.log.last_seq), world.now)
+    assert writer.rules.failure is None
+    world.settle(writer)
+    assert [data for _, data in world.log.data] == writer.appended
+
+
 def test_restart_takes_the_stream_as_it_is() -> None:
     """Whoever restarts has been told."""
     world, writer = opened(Log(), "a", replicas=3)
