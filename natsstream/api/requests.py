@@ -180,11 +180,10 @@ class Api:
         timeout: float,
     ) -> Fields:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
+        deadline, left = loop.time() + timeout, timeout
         refused: UnavailableError | None = None
         while True:
             try:
-                left = max(deadline - loop.time(), 0.001)
                 return await self._watching(ask(left), look, what)
             except NotFoundError:
                 if refused is not None and look.is_done(None):
@@ -204,6 +203,7 @@ class Api:
                 found = await self._find(look, what)
                 if look.is_done(found):
                     return found or Fields({}, what)
+            left = max(deadline - loop.time(), 0.001)
 
     async def _watching(
         self, asking: Coroutine[Any, Any, Fields], look: ChangeProbe, what: str
@@ -252,12 +252,11 @@ class Api:
         """
         timeout = self.client.options.request_timeout if timeout is None else timeout
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
+        deadline, left = loop.time() + timeout, timeout
         told: NatsStreamError | None = None
         while True:
-            left = deadline - loop.time()
             try:
-                return await self._ask(subject, body, what, max(left, 0.001), repeats=True)
+                return await self._ask(subject, body, what, left, repeats=True)
             except (TransportError, ServerError) as error:
                 # A timeout has used up the deadline; other failures may pass in a moment.
                 left = deadline - loop.time() - _RETRY_WAIT_S
@@ -268,6 +267,7 @@ class Api:
                     raise
                 told = error
             await asyncio.sleep(_RETRY_WAIT_S)
+            left = max(deadline - loop.time(), 0.001)
 
     async def _ask(
         self,

@@ -84,6 +84,7 @@ class FastIngest:
         self._lock = asyncio.Lock()
         self._broken: BatchBrokenError | None = None
         self._is_told = False
+        self._is_closed = False
         self._destination = Destination(api, stream)
         # The same limit for the stream info as for an ack.
         self._info_s = max(self._options.ack_timeout_s, api.client.options.request_timeout)
@@ -281,6 +282,8 @@ class FastIngest:
 
     def _open(self) -> FastSender:
         self._api.client.check_loop()
+        if self._sender is None and self._is_closed:
+            raise UsageError("the ingest is closed", hint="open another one: stream.ingest()")
         if self._sender is None:
             raise UsageError("the ingest is not open", hint="use it with 'async with'")
         return self._sender
@@ -333,6 +336,7 @@ class FastIngest:
     def _free(self) -> None:
         sender, self._sender = self._sender, None
         if sender is not None:
+            self._is_closed = True
             sender.close()
             sender.give_up()
 

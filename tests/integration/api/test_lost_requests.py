@@ -50,6 +50,19 @@ async def test_question_that_was_lost_is_asked_again_within_its_deadline(
     assert (first.reply, first.data) == (second.reply, second.data)
 
 
+async def test_request_without_an_answer_hints_at_the_option_that_its_call_has(
+    server: NatsServer, stream_name: str
+) -> None:
+    async with (
+        connect(server.url, api_prefix=stream_name, request_timeout=0.5) as js,
+        js.core.subscribe(f"{stream_name}.>"),
+    ):
+        for call in (js.streams.get("A"), js.streams.create("A", subjects=["a"])):
+            with pytest.raises(RequestTimeoutError, match=r"within 0\.5 s") as caught:
+                await call
+            assert caught.value.hint.startswith("raise request_timeout, or check")
+
+
 async def test_questions_leave_no_reply_behind(
     server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,18 @@ async def test_a_subject_of_no_stream_is_a_gap(stream: Stream, on_gap: str) -> N
     assert [type(refusal.error) for refusal in report.refused] == [NoRespondersError]
 
 
+async def test_ingest_that_was_closed_says_so(stream: Stream) -> None:
+    fast = stream.ingest()
+    with pytest.raises(UsageError, match="not open"):
+        await fast.resume()
+    async with fast:
+        await fast.close()
+        for call in (fast.send(f"{stream.name}.a", b"1"), fast.resume()):
+            with pytest.raises(UsageError, match="is closed") as caught:
+                await call
+            assert "stream.ingest()" in caught.value.hint
+
+
 async def test_the_first_message_to_a_subject_of_no_stream_raises(stream: Stream) -> None:
     async with stream.ingest() as fast:
         with pytest.raises(BatchBrokenError) as caught:
@@ -344,10 +356,10 @@ async def test_options_that_can_not_work_are_refused(stream: Stream) -> None:
 
 async def test_an_ingest_that_is_not_open_refuses(stream: Stream) -> None:
     fast = stream.ingest()
-    for _ in range(2):
-        with pytest.raises(UsageError, match="not open"):
+    for said in ("not open", "is closed"):
+        with pytest.raises(UsageError, match=said):
             await fast.send(f"{stream.name}.a")
-        with pytest.raises(UsageError, match="not open"):
+        with pytest.raises(UsageError, match=said):
             await fast.send_many([])
         async with fast:
             with pytest.raises(UsageError, match="open already"):
