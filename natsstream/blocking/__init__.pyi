@@ -802,6 +802,9 @@ class ConsumerMessages:
     def drain(self) -> None:
         """Withdraw the open pulls; loops get the buffered messages, then end."""
 
+    def hand_over(self, keep: Callable[[DeliveredMessage], bool]) -> int:
+        """Withdraw the open pulls and nak what is buffered; loops get what is kept, then end."""
+
     def stop(self) -> None:
         """End now: loops end, and buffered messages are nak'ed."""
 

@@ -40,7 +40,8 @@ class ReadReport(NotebookTable):
     """Counts of a read so far.
 
     Attributes:
-        messages: Messages handed over.
+        messages: Messages that have arrived in order; a loop that was left may have been handed
+            fewer of them.
         deleted: Sequences of the range that are gone by a rule or on request, as the server tells.
             Not counted where filters are set: a filter hides what is missing.
         lost: Sequences of the range that the server counts as stored and does not deliver, or lists

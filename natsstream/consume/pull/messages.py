@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Self
 
 from natsstream.arguments import check_int
@@ -141,6 +141,23 @@ class ConsumerMessages:
         session = self._opened()
         session.check_loop()
         await session.drain()
+
+    async def hand_over(self, keep: Callable[[DeliveredMessage], bool]) -> int:
+        """Withdraw the open pulls and nak what is buffered; loops get what is kept, then end.
+
+        For a reader that must not give all back, such as a worker: the server counts deliveries.
+
+        Args:
+            keep: Returns True for a message that stays for the loops.
+
+        Returns:
+            How many were nak'ed.
+
+        Cost: as for `drain`.
+        """
+        session = self._opened()
+        session.check_loop()
+        return await session.hand_over(keep)
 
     async def stop(self) -> None:
         """End now: loops end, and buffered messages are nak'ed.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
 
@@ -171,6 +171,25 @@ class ConsumeSession:
             lingers = not await self._withdraw()
         finally:
             self._close(lingers=lingers)
+
+    async def hand_over(self, keep: Callable[[DeliveredMessage], bool]) -> int:
+        """End, and give back what no reader has taken; return how many messages that are.
+
+        Args:
+            keep: Returns True for a message that stays for the readers.
+        """
+        await self.drain()
+        kept: list[DeliveredMessage] = []
+        rest: list[DeliveredMessage] = []
+        for message in self.buffered():
+            (kept if keep(message) else rest).append(message)
+        self.rest[:] = kept[::-1]
+        self._runs.clear()
+        self._window.waiting = 0
+        self._wake.set()
+        if self._may_ack:
+            give_back(self._ack_sender, rest)
+        return len(rest)
 
     async def stop(self) -> None:
         """End now, and give back what was not handed out."""
@@ -391,16 +410,20 @@ class ConsumeSession:
             self._tell_limit(said)
             if self._retry is None:
                 self._retry = self._loop.call_later(_CROWDED_WAIT_S, self._try_again)
-        elif end is PullOutcome.LIMIT and said.limit not in self._refused_limits:
-            # The consumer was updated since its info was read.
-            self._tell_limit(said)
-            self._break(Cause.LIMITS_CHANGED)
         elif end is PullOutcome.LIMIT:
-            self.fail(limit_error(said, self._source))
+            self._meet_limit(said)
         else:
             self.fail(refusal(said, self._source))
         self.refill()
         self._wake.set()
+
+    def _meet_limit(self, said: PullStatus) -> None:
+        if said.limit not in self._refused_limits:
+            # The consumer was updated since its info was read.
+            self._tell_limit(said)
+            self._break(Cause.LIMITS_CHANGED)
+        elif not self._recovery.cause:  # Else it was sent before the new limits are known.
+            self.fail(limit_error(said, self._source))
 
     def _tell_limit(self, said: PullStatus) -> None:
         if said.limit not in self._refused_limits:
@@ -505,6 +528,8 @@ class ConsumeSession:
             if not client.is_connected or client.connections != connection:
                 return
             self.events.put(Reconnected())
+        if cause is Cause.LIMITS_CHANGED:
+            self._subscription.pulls.forget()  # One of before may be refused only now.
         if self._recovery.cause is cause:
             self._recovery.cause = None
         self.refill()

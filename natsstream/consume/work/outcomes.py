@@ -98,7 +98,9 @@ class Outcomes:
             ConnectionClosedError: Nothing can be settled any more.
         """
         decision = abandoned(delivered, self._policy)
-        _log.warning("message %d of %s: %s", message.sequence, self._source.what, decision.text)
+        end = "a dead letter" if decision.action == "dead" else "terminated without a dead letter"
+        told = (message.sequence, self._source.what, decision.text, end)
+        _log.warning("message %d of %s: %s; it is %s", *told)
         await self._try(message, decision, delivered)
 
     async def give_back(self, message: DeliveredMessage) -> None:

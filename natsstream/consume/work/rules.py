@@ -59,6 +59,12 @@ def is_abandoned(delivered: int, policy: Policy) -> bool:
     return policy.max_attempts is not None and delivered > policy.max_attempts
 
 
+def is_last(delivered: int, policy: Policy) -> bool:
+    """Return True if the next delivery of a message, if there is one, is one too many."""
+    limits = (policy.max_attempts, policy.max_deliver)
+    return any(limit is not None and delivered >= limit for limit in limits)
+
+
 def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> Decision:
     """Return the fate of a message.
 

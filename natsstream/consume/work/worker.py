@@ -24,7 +24,7 @@ from natsstream.consume.work.options import WorkOptions, make_policy
 from natsstream.consume.work.outcomes import Outcomes
 from natsstream.consume.work.prefetch import PrefetchWindow
 from natsstream.consume.work.report import WorkReport
-from natsstream.consume.work.rules import Policy, is_abandoned
+from natsstream.consume.work.rules import Policy, is_abandoned, is_last
 from natsstream.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
@@ -178,6 +178,9 @@ class Worker:
     async def stop(self, *, timeout: float | None = None) -> None:
         """Take no more messages, let running handlers finish, nak the rest.
 
+        Of the messages that have arrived those at their last attempt are handled as well: given
+        back, they would be given up unseen.
+
         A handler, or a task that it has begun, gets its own call back at once while it runs: it
         cannot wait for itself. The worker ends as otherwise, and `wait` returns when it has. The
         limit of the first such call counts.
@@ -272,7 +275,7 @@ class Worker:
             await self._incoming.drain()
         else:
             self._is_ending = True
-            await self._incoming.stop()
+            self.report.returned += await self._incoming.hand_over(self._is_last)
 
     async def _leave(self) -> None:
         """End what still runs; a caller that is cancelled meanwhile is cancelled afterwards."""
@@ -367,12 +370,16 @@ class Worker:
             except NatsStreamError as error:
                 self._fail(error)
                 return None
-        if self._is_ending:
+        if self._is_ending and not self._is_last(message):
             # Handed out while it was stopped: nothing has begun.
             self.report.returned += 1
             with suppress(NatsStreamError):
                 await message.nak()
         return message
+
+    def _is_last(self, message: DeliveredMessage) -> bool:
+        # Given back, it would be given up without a handler that has seen it.
+        return is_last(message.delivered, self._policy)
 
     def _raise_failure(self) -> None:
         """Raise what ended it, if anything but its end did."""

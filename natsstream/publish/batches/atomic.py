@@ -84,6 +84,8 @@ class AtomicBatch:
         # Servers before 2.14 end a batch only with a message: the last one is kept back for it.
         self._has_ending = True
         self._held: tuple[Prepared, bytes] | None = None
+        # The size of the largest message that was sent, and its subject.
+        self._largest = (0, "")
 
     @property
     def count(self) -> int:
@@ -304,6 +306,7 @@ class AtomicBatch:
     async def _stage(self, message: Prepared, block: bytes) -> None:
         """Send a message that does not end the batch."""
         sender = self._wire()
+        self._largest = max(self._largest, (len(message.data) + len(block), message.subject))
         try:
             await sender.stage(message.subject, message.data, block)
         except NoRespondersError as error:
@@ -379,9 +382,16 @@ class AtomicBatch:
         if isinstance(error, BatchIncompleteError):
             strays = self._batch.strays()
             error.hint = "send the whole batch again, under a new id"
+            size, subject = self._largest
+            limit = self._stream.config.max_msg_size or 0
             if strays:
                 error.hint = (
                     f"does the stream capture {', '.join(strays[:3])}? if so, send it again"
+                )
+            elif 0 < limit < size:  # The server drops such a message without a word.
+                error.hint = (
+                    f"raise the stream's max_msg_size, which is {limit} bytes: the message to "
+                    f"{subject} has {size}"
                 )
 
     # State.

@@ -62,6 +62,76 @@ async def test_handled_messages_are_acked(js: JetStream, stream_name: str) -> No
     assert not worker.is_running
 
 
+@pytest.mark.parametrize("options", [{"max_attempts": 1}, {"max_attempts": 1, "prefetch": 50}])
+async def test_stop_leaves_no_message_at_its_last_attempt_unseen(
+    js: JetStream, stream_name: str, options: dict[str, Any]
+) -> None:
+    """As at each update of a service: the next worker would take it for one attempt too many."""
+    consumer = await make_work(js, stream_name, 100)
+    seen = Counter[bytes]()
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen[message.data] += 1
+        await asyncio.sleep(0)
+
+    for share in range(1, 5):
+        async with consumer.worker(handle, concurrency=4, **options) as worker:
+            await holds(lambda share=share: seen.total() >= 20 * share)
+            await worker.stop()
+    await consumer.run(handle, until_empty=True)
+
+    assert seen == Counter(b"%d" % number for number in range(100))
+
+
+async def test_stop_counts_what_it_gives_back(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 20)
+    is_free = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+        await is_free.wait()
+
+    async with consumer.worker(handle, concurrency=1, prefetch=10, stop_timeout=30) as worker:
+
+        async def has_arrived() -> bool:
+            return (await consumer.info()).num_ack_pending == 10
+
+        await eventually_async(has_arrived)
+        stopping = asyncio.create_task(worker.stop())
+        others: set[int] = set()
+        while len(others) < 19:  # They get the rest while the handler still runs.
+            found = await consumer.fetch(19 - len(others), timeout=30)
+            others |= {message.sequence for message in found}
+        is_free.set()
+        await stopping
+    assert (worker.report.acked, worker.report.returned) == (1, 9)
+
+
+async def test_worker_outlives_limits_that_are_lowered_while_messages_arrive(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.*"])
+
+    async def work(number: int) -> int:
+        subject = f"{stream_name}.{number}"
+        consumer = await stream.consumers.create(f"c{number}", filters=[subject])
+        seen: list[int] = []
+
+        async def handle(message: DeliveredMessage) -> None:
+            seen.append(message.sequence)
+
+        async with consumer.worker(handle) as worker:
+            await js.publish(subject, b"")
+            await holds(lambda: worker.report.acked == 1)
+            await stream.consumers.update(consumer.name, max_batch=1 + number % 3)
+            for _ in range(59):
+                await js.publish(subject, b"")
+            await holds(lambda: worker.report.acked == 60 or worker.report.failure)
+        return len(set(seen))
+
+    assert await asyncio.gather(*map(work, range(12))) == [60] * 12
+
+
 async def test_run_until_empty_ends_behind_redeliveries_and_other_workers(
     js: JetStream, stream_name: str
 ) -> None:

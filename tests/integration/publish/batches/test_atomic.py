@@ -413,3 +413,17 @@ async def test_servers_before_2_14_commit_with_the_last_message(stream_name: str
 
             assert (ack.count, ack.sequence, second.count, second.sequence) == (3, 3, 2, 5)
             assert await payloads(stream) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize("place", [1, 2])
+async def test_message_that_the_stream_drops_without_a_word_is_named(
+    js: JetStream, stream: Stream, place: int
+) -> None:
+    stream = await js.streams.update(stream.name, max_msg_size=1_000)
+    async with stream.batch() as tx:
+        for number in range(3):
+            await tx.add(f"{stream.name}.{number}", bytes(5_000 if number == place else 1))
+        with pytest.raises(BatchIncompleteError) as caught:
+            await tx.commit()
+    assert "max_msg_size, which is 1000 bytes" in caught.value.hint
+    assert f"{stream.name}.{place} has 5" in caught.value.hint

@@ -15,7 +15,7 @@ from natsstream.consume.delivery.backoff import Backoff
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.handlers import check_handler
 from natsstream.consume.work.options import WorkOptions, make_policy
-from natsstream.consume.work.rules import Policy, abandoned, decide, is_abandoned
+from natsstream.consume.work.rules import Policy, abandoned, decide, is_abandoned, is_last
 from natsstream.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ def test_failing_message_is_dead_at_its_last_attempt_and_not_before(
 
     assert decision.action == ("dead" if delivered >= max_attempts else "nak")
     assert is_abandoned(delivered, rules) == (delivered > max_attempts)
+    assert is_last(delivered, rules) == (delivered >= max_attempts)
+    server = policy(max_attempts=None, max_deliver=max_attempts)
+    assert is_last(delivered, server) == (delivered >= max_attempts)
 
 
 @given(delivered=st.integers(1, 10**9))
@@ -61,6 +64,7 @@ def test_without_limit_a_failing_message_always_comes_again(delivered: int) -> N
 
     assert (decision.action, decision.delay_s) == ("nak", (1.0, 5.0, 30.0)[min(delivered, 3) - 1])
     assert not is_abandoned(delivered, policy(max_attempts=None))
+    assert not is_last(delivered, policy(max_attempts=None))
 
 
 @pytest.mark.parametrize(
