@@ -252,12 +252,11 @@ class NatsCluster(Members[ClusterNode]):
             return
         if self._store_dir is None:
             self._folder = temporary_folder()
+            # Nodes that are stopped alone give up the locks of theirs.
+            self._lock_fd = lock_folder(self._folder)
         else:
             self._store_dir.mkdir(parents=True, exist_ok=True)
             self._folder = self._store_dir.resolve()
-        # Nodes that are stopped alone give up the locks of theirs.
-        self._lock_fd = lock_folder(self._folder)
-        if self._store_dir is not None:
             keep_folder(self._folder)
         self._at_exit.arm()
         self._loop_thread.start()

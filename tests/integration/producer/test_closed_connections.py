@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 HINT = (
-    "connect again with natsstream.connect(), then open the producer again with "
+    "open a new one with natsstream.connect(), and the producer again with "
     "js.producer(...): its `recovered` tells what is stored"
 )
 LOST = "^the connection of producer 'p' was closed with 3 messages not known to be stored\n"

@@ -263,7 +263,10 @@ async def test_worker_of_which_one_task_is_cancelled_ends_with_an_error(
     async with asyncio.timeout(30):
         with pytest.raises(UsageError, match="a task of the worker was cancelled"):
             await work()
-    assert (worker.report.acked, worker.report.returned) == (1, 1)
+    assert worker.report.acked == 1
+    # What was given back may have come again while the worker ended.
+    deliveries = (await consumer.info()).delivered.consumer_seq
+    assert 1 <= worker.report.returned <= deliveries - 1
     assert asyncio.all_tasks() == before
 
 
