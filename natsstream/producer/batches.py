@@ -399,8 +399,8 @@ class Batches:
         """Take the state: settle what is stored, and decide how to go on."""
         self._is_flying = False
         if self._is_doubted(found, now):
-            short = f"stream {self.stream} ends before {self._token}, where its producer has stored"
-            self.refused(found.lost or TransportError(short), now, is_final=False)
+            lacks = f"stream {self.stream} has not told the producer's state at {self._token}"
+            self.refused(found.lost or TransportError(lacks), now, is_final=False)
             return
         if found.lost is not None:
             self.fail(found.lost)

@@ -187,8 +187,9 @@ class ConsumeSession:
         self._runs.clear()
         self._window.waiting = 0
         self._wake.set()
-        if self._may_ack:
-            give_back(self._ack_sender, rest)
+        if not self._may_ack:
+            return 0
+        give_back(self._ack_sender, rest)
         return len(rest)
 
     async def stop(self) -> None:

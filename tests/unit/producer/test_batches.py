@@ -530,7 +530,7 @@ def test_state_of_one_leader_and_the_end_of_another_are_no_gap() -> None:
 
 
 def test_restart_takes_the_stream_as_it_is() -> None:
-    """Whoever restarts has been told."""
+    """The error before has told that it lost its end."""
     world, writer = opened(Log(), "a", replicas=3)
     world.settle(writer)
     world.log = Log()
