@@ -21,7 +21,7 @@ from natsstream.testing.loops import LoopThread
 from natsstream.testing.members import ASK_AGAIN_S, NODES_MAX, Members, node_names
 from natsstream.testing.monitoring import find_forgotten, find_what_is_missing
 from natsstream.testing.nodes import ClusterNode
-from natsstream.testing.store_lock import lock_folder
+from natsstream.testing.store_lock import lock_folder, lock_given
 from natsstream.testing.temporary import keep_folder, temporary_folder
 
 if TYPE_CHECKING:
@@ -256,7 +256,9 @@ class NatsCluster(Members[ClusterNode]):
             self._lock_fd = lock_folder(self._folder)
         else:
             self._store_dir.mkdir(parents=True, exist_ok=True)
-            self._folder = self._store_dir.resolve()
+            folder = self._store_dir.resolve()
+            self._lock_fd = lock_given(folder)
+            self._folder = folder
             keep_folder(self._folder)
         self._at_exit.arm()
         self._loop_thread.start()

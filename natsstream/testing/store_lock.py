@@ -11,6 +11,7 @@ from pathlib import Path
 from natsstream.testing.binary import BINARY_NAME, ServerStartError
 from natsstream.testing.processes import command_line, has_exited, poll_until
 
+LOCK_NAME = "server.lock"
 # An orphan may have a large store to flush before it ends.
 ORPHAN_TERM_WAIT_S = 10.0
 ORPHAN_KILL_WAIT_S = 10.0
@@ -25,15 +26,9 @@ def lock_folder(folder: Path) -> int:
         ServerStartError: Another owner holds it, in this process or in another one, or the lock is
             a link.
     """
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system.
-    except ModuleNotFoundError as error:
-        raise ServerStartError(
-            "NatsServer needs Linux or macOS", hint="use NatsContainer, or WSL on Windows"
-        ) from error
     # os.open() gives descriptors that children do not inherit (PEP 446), so a server that outlives
     # its owner does not hold the lock.
-    path = folder / "server.lock"
+    path = folder / LOCK_NAME
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -41,7 +36,7 @@ def lock_folder(folder: Path) -> int:
             raise
         raise ServerStartError(f"{path} is a link", hint="remove it: it is not ours") from error
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(fd)
         os.truncate(fd, 0)
         os.write(fd, str(os.getpid()).encode())
     except BlockingIOError as error:
@@ -55,6 +50,35 @@ def lock_folder(folder: Path) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def lock_given(folder: Path) -> int:
+    """Return a descriptor that holds a folder that somebody has given; no file is made in it.
+
+    Raises:
+        ServerStartError: Another owner holds it, in this process or in another one.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _lock(fd)
+    except BlockingIOError as error:
+        os.close(fd)
+        message = f"another cluster uses the folder {folder}"
+        raise ServerStartError(message, hint="end it, or use another store_dir") from error
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _lock(fd: int) -> None:
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system.
+    except ModuleNotFoundError as error:
+        raise ServerStartError(
+            "NatsServer needs Linux or macOS", hint="use NatsContainer, or WSL on Windows"
+        ) from error
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from natsstream.testing.binary import ServerStartError
 from natsstream.testing.owners import is_dead, this_process
-from natsstream.testing.store_lock import end_orphan, lock_folder
+from natsstream.testing.store_lock import LOCK_NAME, end_orphan, lock_folder
 
 _PREFIX = "natsstream-"
 _OWNER = ".natsstream-owner"
 _REMOVED = ".natsstream-removed"
+_MARKS = (_OWNER, _REMOVED)
 
 _log = logging.getLogger(__name__)
 
@@ -44,9 +45,10 @@ def keep_folder(folder: Path) -> None:
     """Let a folder that somebody has given stay: it may be in one that a killed process left."""
     for each in (folder, *folder.parents):
         if each.name.startswith(_PREFIX):
-            # Of a folder of somebody else the mark stays: this user never removes that.
-            with contextlib.suppress(OSError):
-                (each / _OWNER).unlink()
+            for mark in _MARKS:
+                # Of a folder of somebody else it stays: this user never removes that.
+                with contextlib.suppress(OSError):
+                    (each / mark).unlink()
 
 
 def _remove_left(folder: Path) -> None:
@@ -56,12 +58,15 @@ def _remove_left(folder: Path) -> None:
         ServerStartError: A forked child of the owner uses it, or a server does not end.
         OSError: It cannot be removed, or was given to somebody meanwhile.
     """
-    mark = folder / _OWNER
-    if folder.is_symlink() or not mark.is_file():
+    mark = next((folder / each for each in _MARKS if (folder / each).is_file()), None)
+    if folder.is_symlink() or mark is None:
         return
     name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
+    # By a process that ended before all was removed.
+    is_moved = mark.name == _REMOVED and folder.name.startswith(f"{name}-")
     # Those of other users are theirs, also for root.
-    if name != folder.name or folder.stat().st_uid != os.getuid() or not is_dead(owner):
+    is_own = folder.stat().st_uid == os.getuid()
+    if not is_own or (folder.name != name and not is_moved) or not is_dead(owner):
         return
     # A cluster has a folder for each node, and a lock of its own.
     pid_files = [*folder.glob("server.pid"), *folder.glob("n[0-9]/server.pid")]
@@ -70,9 +75,20 @@ def _remove_left(folder: Path) -> None:
             locks.callback(os.close, lock_folder(each))
         for pid_file in pid_files:
             end_orphan(pid_file)
-        # A server that was given a folder in it has taken the mark, or finds the folder gone.
-        mark.rename(folder / _REMOVED)
-        removed = folder.rename(folder.with_name(f"{folder.name}-{os.getpid()}"))
-        # For another process, if this one ends before all is removed.
-        (removed / _OWNER).write_text(f"{removed.name} {owner}", encoding="utf-8")
-        shutil.rmtree(removed)
+        if not is_moved:
+            # A server that was given a folder in it has taken the mark, or finds the folder gone.
+            mark.rename(folder / _REMOVED)
+            folder = folder.rename(folder.with_name(f"{name}-{os.getpid()}"))
+        _remove_all(folder)
+
+
+def _remove_all(folder: Path) -> None:
+    """Remove a folder, mark and lock last: another process removes what this one has left."""
+    for each in folder.iterdir():
+        if each.name in (_REMOVED, LOCK_NAME):
+            continue
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+    shutil.rmtree(folder)

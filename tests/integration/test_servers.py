@@ -594,6 +594,45 @@ def test_folders_that_children_of_their_dead_owner_have_locked_are_left_alone(
             assert len(folders) == 2
 
 
+@pytest.mark.parametrize("name", ["natsstream-left", "natsstream-left-1"])
+def test_folder_that_a_process_has_not_removed_whole_is_removed_by_the_next(
+    left: Path, name: str
+) -> None:
+    """That one was killed after it had claimed it, or after it had moved it."""
+    (left / MARK).rename(left / ".natsstream-removed")
+    folder = left.rename(left.with_name(name))
+    (folder / "jetstream").mkdir()
+    copy = shutil.copytree(folder, left.with_name("natsstream-copy"))
+
+    with NatsServer():
+        assert not folder.exists()
+        assert copy.exists()
+
+
+def test_folder_that_cannot_be_removed_now_is_removed_later(
+    left: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (left / "jetstream").mkdir()
+    in_the_way = left.with_name(f"{left.name}-{os.getpid()}")
+    (in_the_way / "data").mkdir(parents=True)
+
+    def refuse(path: Path, **options: Any) -> None:
+        if path.name == "jetstream":
+            raise PermissionError(path)
+        rmtree(path, **options)
+
+    rmtree = shutil.rmtree
+    with NatsServer():
+        assert (left / "jetstream").exists()
+    rmtree(in_the_way)
+    with monkeypatch.context() as broken:
+        broken.setattr("shutil.rmtree", refuse)
+        with NatsServer():
+            assert (in_the_way / "jetstream").exists()
+    with NatsServer():
+        assert not list(left.parent.glob(f"{left.name}*"))
+
+
 MARK = ".natsstream-owner"
 
 

@@ -381,8 +381,11 @@ class AtomicBatch:
         error.detail = error.detail or "nothing of the batch is stored"
         if isinstance(error, BatchIncompleteError):
             strays = self._batch.strays()
-            error.hint = "send the whole batch again, under a new id"
             size, subject = self._largest
+            error.hint = (
+                "send the whole batch again, under a new id; if that fails too, is the stream's "
+                f"max_msg_size now below {size} bytes, which the message to {subject} has?"
+            )
             limit = self._stream.config.max_msg_size or 0
             if strays:
                 error.hint = (

@@ -311,6 +311,19 @@ def test_folder_of_the_user_serves_the_next_cluster(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "nodes").iterdir()} == {"n1", "n2", "n3"}
 
 
+def test_folder_of_an_open_cluster_is_refused_whole(tmp_path: Path) -> None:
+    """Also that of a node which is stopped, and so holds no lock of its own."""
+    with NatsCluster(store_dir=tmp_path) as cluster:
+        cluster.servers[0].stop()
+        held = {path: path.stat().st_mtime_ns for path in (tmp_path / "n1").rglob("*")}
+        with pytest.raises(ServerStartError, match="another cluster uses the folder"):
+            NatsCluster(store_dir=tmp_path).start()
+        assert {path: path.stat().st_mtime_ns for path in (tmp_path / "n1").rglob("*")} == held
+        cluster.servers[0].start()
+    assert {path.name for path in tmp_path.iterdir()} == {"n1", "n2", "n3"}
+    NatsCluster(store_dir=tmp_path).start().stop()
+
+
 def test_servers_of_a_killed_owner_are_ended_before_the_next_start(tmp_path: Path) -> None:
     with owner_process(tmp_path) as (owner, orphan_pids):
         owner.kill()
