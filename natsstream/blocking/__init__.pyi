@@ -792,6 +792,10 @@ class ConsumerMessages:
         """Return the buffered messages, such as to send `in_progress` for them."""
 
     @property
+    def returned(self) -> int:
+        """Buffered messages that its end has nak'ed."""
+
+    @property
     def events_dropped(self) -> int:
         """Events dropped because they were not read in time."""
 
@@ -802,7 +806,7 @@ class ConsumerMessages:
     def drain(self) -> None:
         """Withdraw the open pulls; loops get the buffered messages, then end."""
 
-    def hand_over(self, keep: Callable[[DeliveredMessage], bool]) -> int:
+    def hand_over(self, last_delivery: int | None) -> None:
         """Withdraw the open pulls and nak what is buffered; loops get what is kept, then end."""
 
     def stop(self) -> None:

@@ -48,5 +48,18 @@ async def eventually_async(
     return value
 
 
+async def holds(condition: Callable[[], object], *, within_s: float = WITHIN_S) -> None:
+    """Wait until a plain condition is true, while the event loop runs on.
+
+    Raises:
+        AssertionError: It was not true within the deadline.
+    """
+
+    async def ask() -> object:
+        return condition()
+
+    await eventually_async(ask, within_s=within_s)
+
+
 def _complaint(value: object, within_s: float) -> str:
     return f"the condition is still {value!r} after {within_s} s"

@@ -28,6 +28,7 @@ from natsstream.consume.delivery.ack_kinds import (
 )
 from natsstream.consume.delivery.backoff import Backoff, backoff_from_ns, make_backoff
 from natsstream.consume.delivery.confirming import Confirming
+from natsstream.consume.delivery.lease_look import LOOK_EVERY_S, LeaseLook
 from natsstream.consume.delivery.limit_watch import LimitWatch
 from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
 from natsstream.consume.delivery.source import ConsumerSource
@@ -271,8 +272,8 @@ class DeliveredMessage(Message):
         the message at once. A message that the block has settled itself is left alone.
 
         Args:
-            keepalive: Send `in_progress` twice in each `ack_wait`; all messages of a consumer share
-                one timer.
+            keepalive: Send `in_progress` twice in each `ack_wait`, and each 5 s; all messages of a
+                consumer share one timer.
             backoff: Seconds until it is delivered again, after its first, second, ... delivery;
                 None is the consumer's, or 1, 2, 4, ... 60.
             confirm: Wait until the server confirms the ack; see `ack`.
@@ -390,6 +391,8 @@ class AckSender:
         acks: Ack subjects whose plain acks wait for the loop's turn; for `DeliveredMessage` alone.
         ack_next: How to settle a message and get the next one; None where messages are pushed.
         limit_watch: When readers that pull look whether the consumer waits for acks.
+        lease_look: Finds a changed `ack_wait`, for those who send `in_progress`.
+        renewed: Called with the new `source` after the consumer was changed.
     """
 
     def __init__(self, source: ConsumerSource) -> None:
@@ -398,6 +401,8 @@ class AckSender:
         self.acks: list[bytes] = []
         self.ack_next: AckNext | None = None
         self.limit_watch: LimitWatch = LimitWatch(source.tuning.quiet_s)
+        self.lease_look: LeaseLook = LeaseLook(source, self.limit_watch, self._renew)
+        self.renewed: Callable[[ConsumerSource], None] = lambda _: None
         self._others: list[bytes] = []
         self._is_scheduled = False
         self._kept: set[DeliveredMessage] = set()
@@ -488,9 +493,10 @@ class AckSender:
     # Messages that are being handled.
 
     def keep_alive(self, message: DeliveredMessage) -> None:
-        """Send `in_progress` for a message twice in each lease, until `let_go`."""
+        """Send `in_progress` for a message twice in each lease, and each 5 s, until `let_go`."""
         self._kept.add(message)
         if self._timer is None:
+            self.lease_look.begin()
             self._arm()
 
     def let_go(self, message: DeliveredMessage) -> None:
@@ -502,12 +508,20 @@ class AckSender:
 
     def _arm(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self.source.lease_s / 2, self._remind)
+        self._timer = loop.call_later(min(self.source.lease_s / 2, LOOK_EVERY_S), self._remind)
+
+    def _renew(self, source: ConsumerSource) -> None:
+        self.source = source
+        if self._timer is not None:
+            self._timer.cancel()
+            self._remind()
+        self.renewed(source)
 
     def _remind(self) -> None:
         self._timer = None
         if not self._kept or self.source.api.client.is_closed:
             return
+        self.lease_look.begin()
         for message in self._kept:
             if not message.is_settled:
                 with suppress(SubjectError):  # Its ack raises it.

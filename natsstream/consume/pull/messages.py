@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Self
 
 from natsstream.arguments import check_int
@@ -120,6 +120,11 @@ class ConsumerMessages:
         return list(self._session.buffered()) if self._session is not None else []
 
     @property
+    def returned(self) -> int:
+        """Buffered messages that its end has nak'ed."""
+        return self._session.returned if self._session is not None else 0
+
+    @property
     def events_dropped(self) -> int:
         """Events dropped because they were not read in time."""
         return self._session.events.dropped if self._session is not None else 0
@@ -142,22 +147,19 @@ class ConsumerMessages:
         session.check_loop()
         await session.drain()
 
-    async def hand_over(self, keep: Callable[[DeliveredMessage], bool]) -> int:
+    async def hand_over(self, last_delivery: int | None) -> None:
         """Withdraw the open pulls and nak what is buffered; loops get what is kept, then end.
 
         For a reader that must not give all back, such as a worker: the server counts deliveries.
 
         Args:
-            keep: Returns True for a message that stays for the loops.
-
-        Returns:
-            How many were nak'ed.
+            last_delivery: Messages at this delivery, or a later one, are kept; None keeps none.
 
         Cost: as for `drain`.
         """
         session = self._opened()
         session.check_loop()
-        return await session.hand_over(keep)
+        await session.hand_over(last_delivery)
 
     async def stop(self) -> None:
         """End now: loops end, and buffered messages are nak'ed.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
 
@@ -76,12 +76,14 @@ class ConsumeSession:
         events: Its events.
         is_ended: True once it asks for nothing more.
         rest: Of the run that is being handed out, the last one first.
+        returned: Messages that its end has given back.
     """
 
     def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
         self.events: EventStream = EventStream(ack_sender.source.what)
         self.is_ended: bool = False
         self.rest: list[DeliveredMessage] = []
+        self.returned: int = 0
         self._ack_sender = ack_sender
         self._source = source = ack_sender.source
         self._client = client = source.api.client
@@ -102,10 +104,12 @@ class ConsumeSession:
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
+        self._is_held = False
         self._may_ack = True
         self._is_told = False
         self._has_to_look = False
         self._refused_limits: set[str] = set()
+        self._is_crowded = False
         self._wake = asyncio.Event()
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -172,25 +176,22 @@ class ConsumeSession:
         finally:
             self._close(lingers=lingers)
 
-    async def hand_over(self, keep: Callable[[DeliveredMessage], bool]) -> int:
-        """End, and give back what no reader has taken; return how many messages that are.
+    async def hand_over(self, last_delivery: int | None) -> None:
+        """End, and give back what no reader has taken.
 
         Args:
-            keep: Returns True for a message that stays for the readers.
+            last_delivery: Messages at this delivery, or a later one, stay for the readers; None
+                keeps none.
         """
-        await self.drain()
-        kept: list[DeliveredMessage] = []
-        rest: list[DeliveredMessage] = []
-        for message in self.buffered():
-            (kept if keep(message) else rest).append(message)
-        self.rest[:] = kept[::-1]
-        self._runs.clear()
-        self._window.waiting = 0
-        self._wake.set()
-        if not self._may_ack:
-            return 0
-        give_back(self._ack_sender, rest)
-        return len(rest)
+        # Else readers give back what arrives meanwhile, and the open pulls bring it again at once.
+        self._is_held = True
+        self._put_back()
+        try:
+            await self.drain()
+        finally:
+            self._is_held = False
+            self._wake.set()
+        self._give_back(last_delivery)
 
     async def stop(self) -> None:
         """End now, and give back what was not handed out."""
@@ -199,8 +200,7 @@ class ConsumeSession:
             await self._closed.wait()
             return
         # Not a moment later: a reader that does not wait would go on to take what is there.
-        rest = self.rest[::-1]
-        self.rest.clear()
+        self._put_back()
         self._wake.set()
         was_drained = self.is_ended
         try:
@@ -210,11 +210,26 @@ class ConsumeSession:
         finally:
             self._close(lingers=True)
             self._unwatch_denied()
-            rest += [message for run, _ in self._runs for message in run]
-            self._runs.clear()
-            self._window.waiting = 0
-            if self._may_ack:
-                give_back(self._ack_sender, rest)
+            self._give_back()
+
+    def _put_back(self) -> None:
+        """Take from the readers what they need not wait for."""
+        self._runs.appendleft((self.rest[::-1], 0))
+        self._window.waiting += len(self.rest)
+        self.rest.clear()
+
+    def _give_back(self, last_delivery: int | None = None) -> None:
+        kept: list[DeliveredMessage] = []
+        rest: list[DeliveredMessage] = []
+        for message in self.buffered():
+            is_kept = last_delivery is not None and message.delivered >= last_delivery
+            (kept if is_kept else rest).append(message)
+        self.rest[:] = kept[::-1]
+        self._runs.clear()
+        self._window.waiting = 0
+        if self._may_ack:
+            self.returned += len(rest)
+            give_back(self._ack_sender, rest)
 
     async def unpin(self) -> None:
         """Give the pin of the priority group back, if this reader has it."""
@@ -299,14 +314,14 @@ class ConsumeSession:
             self.raise_refusal()
             if self._is_dropping or self._window.to_hand == 0:
                 return False
-            if self._runs and self._may_ack:
+            if self._runs and self._may_ack and not self._is_held:
                 self._take()
                 break
             if self._failure is not None:
                 if isinstance(self._failure, ConsumerDeletedError) and not self._failure.detail:
                     self._failure = await self._source.why_deleted()
                 self._raise_failure()
-            if self._closed.is_set():
+            if self._closed.is_set() and not self._is_held:
                 return False
             if self.is_ended:
                 await self._sleep_until_woken()
@@ -381,19 +396,18 @@ class ConsumeSession:
             size = sum([each.wire_bytes for each in run]) if window.counts_bytes else 0
             window.arrive(len(run), size)
             self._runs.append((run, size))
-        if self._refused_limits:
-            self._refused_limits.clear()
-        self._recovery.reset()
+        self._forget_refusals()
+        self._is_crowded = False
         self.refill()
         self._wake.set()
 
     def _on_status(self, said: PullStatus) -> None:
         end = said.end
         if end is PullOutcome.HEARTBEAT:
-            self._recovery.reset()
+            self._forget_refusals()
             return
         if end in (PullOutcome.COMPLETED, PullOutcome.EMPTY):
-            self._recovery.reset()
+            self._forget_refusals()
         elif end is PullOutcome.TOO_LARGE:
             # It never fits, so it is asked for alone.
             self._window.is_single = self._window.is_single or said.is_oversized
@@ -408,7 +422,9 @@ class ConsumeSession:
             if self._requests.set_pin(""):
                 self.events.put(Unpinned())
         elif end is PullOutcome.TOO_MANY_PULLS:
-            self._tell_limit(said)
+            if not self._is_crowded:
+                self._tell_limit(said)
+            self._is_crowded = True
             if self._retry is None:
                 self._retry = self._loop.call_later(_CROWDED_WAIT_S, self._try_again)
         elif end is PullOutcome.LIMIT:
@@ -418,18 +434,23 @@ class ConsumeSession:
         self.refill()
         self._wake.set()
 
+    def _forget_refusals(self) -> None:
+        self._recovery.reset()
+        # The server takes pulls as they are asked for now.
+        if self._refused_limits:
+            self._refused_limits.clear()
+
     def _meet_limit(self, said: PullStatus) -> None:
         if said.limit not in self._refused_limits:
             # The consumer was updated since its info was read.
+            self._refused_limits.add(said.limit)
             self._tell_limit(said)
             self._break(Cause.LIMITS_CHANGED)
         elif not self._recovery.cause:  # Else it was sent before the new limits are known.
             self.fail(limit_error(said, self._source))
 
     def _tell_limit(self, said: PullStatus) -> None:
-        if said.limit not in self._refused_limits:
-            self.events.put(LimitExceeded(limit=said.limit, reason=said.words))
-        self._refused_limits.add(said.limit)
+        self.events.put(LimitExceeded(limit=said.limit, reason=said.words))
 
     def _try_again(self) -> None:
         self._retry = None

@@ -1,7 +1,7 @@
 """The in-progress timer: extends the leases of messages that are being handled.
 
 Law: while a handler runs and the server is there, its message is not redelivered. A lease that may
-have expired is counted and reported.
+have expired is counted and reported, and what comes again then is not handled beside it here.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import inf
 from time import monotonic
 
-from natsstream.consume.delivery.ack_kinds import IN_PROGRESS
+from natsstream.consume.delivery.ack_kinds import IN_PROGRESS, AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.delivery.lease_look import LOOK_EVERY_S
+from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.report import WorkReport
 from natsstream.errors import NatsStreamError
 
@@ -52,7 +55,16 @@ class InProgressTimer:
         whenever handlers take longer than `ack_wait`.
         """
         self._waiting = waiting
+        self._ack_sender.lease_look.begin()  # The handle may have been opened long ago.
         self._arm()
+
+    def renew(self, source: ConsumerSource) -> None:
+        """Take a changed lease over, and remind the server at once."""
+        self._lease_s = source.lease_s
+        if self._timer is not None:
+            self._timer.cancel()
+            self._due = monotonic()
+            self._remind()
 
     def begin(self, message: DeliveredMessage) -> None:
         """Keep up the lease of a message that a handler begins."""
@@ -68,6 +80,22 @@ class InProgressTimer:
     def has(self, message: DeliveredMessage | None) -> bool:
         """Return True while a handler has the message."""
         return message in self._heard
+
+    def is_here(self, again: DeliveredMessage) -> bool:
+        """Return True if a handler has an earlier delivery of the message: its lease was lost.
+
+        The ack of that one settles this one as well.
+        """
+        if again.delivered == 1 or not self._is_kept:
+            return False
+        sequence = again.sequence
+        for message in self._heard:
+            # One that its handler has given back is expected again.
+            if message.sequence == sequence and message.verdict is not AckKind.NAK:
+                self._heard[message] = -inf
+                self._ack_sender.lease_look.begin(is_doubted=True)
+                return True
+        return False
 
     def is_lost(self, message: DeliveredMessage) -> bool:
         """Tell, and count, whether the server may have given a message to somebody else."""
@@ -97,14 +125,16 @@ class InProgressTimer:
         self._is_closed = True
         self._heard.clear()
         self._heard_waiting.clear()
+        self._ack_sender.lease_look.end()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _arm(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._lease_s / _SHARE, self._remind)
-        self._due = monotonic() + self._lease_s / _SHARE
+        pause_s = min(self._lease_s / _SHARE, LOOK_EVERY_S)
+        self._timer = loop.call_later(pause_s, self._remind)
+        self._due = monotonic() + pause_s
 
     def _remind(self) -> None:
         self._timer = None
@@ -118,6 +148,8 @@ class InProgressTimer:
             with suppress(NatsStreamError):
                 self._keep_up(self._heard, now)
                 self._keep_up(self._heard_waiting, now)
+            if self._heard or self._heard_waiting:
+                self._ack_sender.lease_look.begin()
         self._arm()
 
     def _keep_up(self, heard: dict[DeliveredMessage, float], now: float) -> None:

@@ -73,8 +73,8 @@ class WorkOptions:
         return self.concurrency if self.prefetch is None else self.prefetch
 
 
-def make_policy(options: WorkOptions, source: ConsumerSource) -> Policy:
-    """Return what a worker of this consumer does with its outcomes.
+def check_fit(options: WorkOptions, source: ConsumerSource) -> None:
+    """Refuse options with which this consumer has no worker.
 
     Raises:
         ConfigError: The consumer's configuration and the options do not fit together.
@@ -97,15 +97,22 @@ def make_policy(options: WorkOptions, source: ConsumerSource) -> Policy:
             "one message each",
             hint="make a consumer with ack_policy='explicit', the default",
         )
-    limit = source.max_deliver if source.max_deliver > 0 else None
-    attempts = options.max_attempts
-    if attempts is not None and limit is not None and attempts > limit:
+    limit, attempts = source.max_deliver, options.max_attempts
+    if attempts is not None and 0 < limit < attempts:
         raise ConfigError(
             f"max_attempts is {attempts}, and {what} delivers a message {limit} times",
             hint="raise the consumer's max_deliver above max_attempts",
         )
+
+
+def policy_of(options: WorkOptions, source: ConsumerSource) -> Policy:
+    """Return what a worker does with its outcomes, by its consumer as it is now."""
+    limit = source.max_deliver if source.max_deliver > 0 else None
+    attempts = options.max_attempts
     if attempts is None and options.dead_letter is not None:
         attempts = limit or ATTEMPTS_BEFORE_LETTER
+    if attempts is not None and limit is not None:
+        attempts = min(attempts, limit)  # It was lowered while the worker ran.
     backoff = make_backoff(options.backoff) or backoff_from_ns(source.backoff_ns)
     return Policy(
         backoff=backoff,

@@ -19,7 +19,7 @@ from natsstream.consume.delivery.ack_kinds import Reject, Retry, printable_reaso
 from natsstream.consume.delivery.delivered import DeliveredMessage
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.in_progress import InProgressTimer
-from natsstream.consume.work.options import WorkOptions
+from natsstream.consume.work.options import WorkOptions, policy_of
 from natsstream.consume.work.report import WorkReport
 from natsstream.consume.work.rules import Decision, Policy, abandoned, decide, fate
 from natsstream.consume.work.unconfirmed import UnconfirmedVerdicts
@@ -41,6 +41,7 @@ class Outcomes:
     """Settles the messages of one worker.
 
     Attributes:
+        policy: How failures are treated.
         unconfirmed: Those that may not be settled; the worker's end logs what is left.
     """
 
@@ -48,16 +49,20 @@ class Outcomes:
         self,
         source: ConsumerSource,
         options: WorkOptions,
-        policy: Policy,
         report: WorkReport,
         in_progress: InProgressTimer,
     ) -> None:
         self._source = source
         self._options = options
-        self._policy = policy
+        self.policy: Policy = policy_of(options, source)
         self._report = report
         self._in_progress = in_progress
         self.unconfirmed: UnconfirmedVerdicts = UnconfirmedVerdicts(source.what)
+
+    def renew(self, source: ConsumerSource) -> None:
+        """Take the changed settings of the consumer over."""
+        self._source = source
+        self.policy = policy_of(self._options, source)
 
     async def settle(
         self, message: DeliveredMessage, error: BaseException | None, delivered: int
@@ -77,7 +82,7 @@ class Outcomes:
             return
         decision = None
         if not message.is_settled:
-            decision = decide(error, delivered=delivered, policy=self._policy)
+            decision = decide(error, delivered=delivered, policy=self.policy)
         is_failure = error is not None and not isinstance(error, Reject | Retry)
         report.failures += is_failure
         is_end = decision is not None and decision.action in ("give_up", "term")
@@ -97,7 +102,7 @@ class Outcomes:
         Raises:
             ConnectionClosedError: Nothing can be settled any more.
         """
-        decision = abandoned(delivered, self._policy)
+        decision = abandoned(delivered, self.policy)
         end = "a dead letter" if decision.action == "dead" else "terminated without a dead letter"
         told = (message.sequence, self._source.what, decision.text, end)
         _log.warning("message %d of %s: %s; it is %s", *told)
@@ -157,7 +162,7 @@ class Outcomes:
             error=decision.text,
         )
         while (is_new := await self._store(message, failure)) is None:
-            delay_s = max(self._policy.backoff.delay_s(delivered), _UNSTORED_DELAY_S)
+            delay_s = max(self.policy.backoff.delay_s(delivered), _UNSTORED_DELAY_S)
             if not 0 < self._source.max_deliver <= delivered:
                 await message.nak(delay=delay_s)
                 return

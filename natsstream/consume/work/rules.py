@@ -59,10 +59,13 @@ def is_abandoned(delivered: int, policy: Policy) -> bool:
     return policy.max_attempts is not None and delivered > policy.max_attempts
 
 
-def is_last(delivered: int, policy: Policy) -> bool:
-    """Return True if the next delivery of a message, if there is one, is one too many."""
+def last_delivery(policy: Policy) -> int | None:
+    """Return the delivery after which another one is too many; None where none is.
+
+    A message that is given back then is given up without a handler that has seen it.
+    """
     limits = (policy.max_attempts, policy.max_deliver)
-    return any(limit is not None and delivered >= limit for limit in limits)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> Decision:

@@ -17,14 +17,15 @@ from typing import Self, TypeAlias, cast
 from natsstream.arguments import check_seconds, counted
 from natsstream.consume.dead_letters.manager import DeadLetters
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.pull.messages import ConsumerMessages
 from natsstream.consume.work.handlers import Handler, NotBegunError, check_result
 from natsstream.consume.work.in_progress import InProgressTimer
-from natsstream.consume.work.options import WorkOptions, make_policy
+from natsstream.consume.work.options import WorkOptions, check_fit
 from natsstream.consume.work.outcomes import Outcomes
 from natsstream.consume.work.prefetch import PrefetchWindow
 from natsstream.consume.work.report import WorkReport
-from natsstream.consume.work.rules import Policy, is_abandoned, is_last
+from natsstream.consume.work.rules import is_abandoned, last_delivery
 from natsstream.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
@@ -73,13 +74,12 @@ class Worker:
         self.report: WorkReport = WorkReport()
         self.options: WorkOptions = options
         self._source = ack_sender.source
-        self._policy: Policy = make_policy(options, ack_sender.source)
+        check_fit(options, ack_sender.source)
+        ack_sender.renewed = self._renew
         self._open_messages = open_messages
         self._handler = handler
         self._in_progress = InProgressTimer(ack_sender, self.report, is_kept=options.keepalive)
-        self._outcomes = Outcomes(
-            self._source, options, self._policy, self.report, self._in_progress
-        )
+        self._outcomes = Outcomes(self._source, options, self.report, self._in_progress)
         self._incoming: ConsumerMessages | None = None
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -275,7 +275,7 @@ class Worker:
             await self._incoming.drain()
         else:
             self._is_ending = True
-            self.report.returned += await self._incoming.hand_over(self._is_last)
+            await self._incoming.hand_over(last_delivery(self._outcomes.policy))
 
     async def _leave(self) -> None:
         """End what still runs; a caller that is cancelled meanwhile is cancelled afterwards."""
@@ -310,6 +310,8 @@ class Worker:
                 await incoming.stop()  # The last refusals come before it returns.
                 await incoming.unpin()
         finally:
+            if incoming is not None:
+                self.report.returned += incoming.returned
             self._unwatch_denied()
         if self._tasks and self.report.failure is None:
             _log.info("worker of %s ended", self._source.what)
@@ -370,16 +372,13 @@ class Worker:
             except NatsStreamError as error:
                 self._fail(error)
                 return None
-        if self._is_ending and not self._is_last(message):
+        last = last_delivery(self._outcomes.policy)
+        if self._is_ending and (last is None or message.delivered < last):
             # Handed out while it was stopped: nothing has begun.
             self.report.returned += 1
             with suppress(NatsStreamError):
                 await message.nak()
         return message
-
-    def _is_last(self, message: DeliveredMessage) -> bool:
-        # Given back, it would be given up without a handler that has seen it.
-        return is_last(message.delivered, self._policy)
 
     def _raise_failure(self) -> None:
         """Raise what ended it, if anything but its end did."""
@@ -419,14 +418,14 @@ class Worker:
         self._fail(refusal)
 
     async def _handle(self, message: DeliveredMessage, slot: asyncio.Task[None]) -> None:
-        if message.is_settled:
+        if message.is_settled or self._in_progress.is_here(message):
             return
         report, delivered = self.report, message.delivered
         report.received += 1
         self._in_progress.begin(message)
         _message_here.set(message)
         try:
-            if is_abandoned(delivered, self._policy):
+            if is_abandoned(delivered, self._outcomes.policy):
                 await self._outcomes.abandon(message, delivered)
                 return
             error: BaseException | None = None
@@ -454,6 +453,10 @@ class Worker:
             raise
         finally:
             self._in_progress.end(message)
+
+    def _renew(self, source: ConsumerSource) -> None:
+        self._in_progress.renew(source)
+        self._outcomes.renew(source)
 
     def _resize(self, prefetch: PrefetchWindow) -> None:
         before, incoming = prefetch.window, self._incoming

@@ -14,12 +14,10 @@ import pytest
 
 from natsstream.consume.delivery.ack_kinds import Reject
 from natsstream.errors import UsageError
-from tests.support.eventually import eventually_async
+from tests.support.eventually import holds
 from tests.support.work import letters_of, make_work, pending_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from natsstream import JetStream
     from natsstream.consume.delivery.delivered import DeliveredMessage
 
@@ -28,15 +26,6 @@ pytestmark = pytest.mark.asyncio
 
 class Base(BaseException):
     """An error that no handler should raise."""
-
-
-async def holds(condition: Callable[[], object]) -> None:
-    """Wait until a plain condition is true."""
-
-    async def ask() -> object:
-        return condition()
-
-    await eventually_async(ask)
 
 
 def this_task() -> asyncio.Task[Any]:
@@ -227,7 +216,9 @@ async def test_worker_whose_tasks_are_all_cancelled_ends_with_an_error(
         with pytest.raises(UsageError, match="a task of the worker was cancelled"):
             await work()
         assert not worker.is_running
-        assert worker.report.returned == 2
+        # One that was given back may have come again before the worker ended.
+        deliveries = (await consumer.info()).delivered.consumer_seq
+        assert 2 <= worker.report.returned <= deliveries
         assert caplog.text.count("a task of the worker was cancelled") == 1
         assert asyncio.all_tasks() == before
         await consumer.run(wait_in_first, until_empty=True)

@@ -21,7 +21,7 @@ from natsstream.errors import (
     UsageError,
 )
 from natsstream.testing import FaultProxy, NatsServer
-from tests.support.eventually import eventually_async
+from tests.support.eventually import holds
 from tests.support.work import letters_of, make_work, settled
 
 if TYPE_CHECKING:
@@ -59,15 +59,6 @@ class MuteError(Exception):
 
 class Base(BaseException):
     """What no handler should raise."""
-
-
-async def holds(condition: Callable[[], object]) -> None:
-    """Wait until a plain condition is true."""
-
-    async def ask() -> object:
-        return condition()
-
-    await eventually_async(ask)
 
 
 @pytest.mark.sampled_variants

@@ -12,6 +12,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
+from natsstream.consume.delivery.events import LimitExceeded
 from natsstream.consume.work import outcomes
 from natsstream.consume.work import worker as worker_module
 from natsstream.errors import (
@@ -23,26 +24,17 @@ from natsstream.errors import (
     UsageError,
 )
 from natsstream.testing import FaultProxy
-from tests.support.eventually import eventually_async
+from tests.support.eventually import eventually_async, holds
 from tests.support.standstill import prove
 from tests.support.work import letters_of, make_work, pending_of, settled
 
 if TYPE_CHECKING:
-    from natsstream import JetStream
+    from natsstream import Consumer, JetStream
     from natsstream.consume.delivery.delivered import DeliveredMessage
     from natsstream.consume.work.worker import Worker
     from natsstream.testing import NatsNode
 
 pytestmark = pytest.mark.asyncio
-
-
-async def holds(condition: Any) -> None:
-    """Wait until a plain condition is true."""
-
-    async def ask() -> Any:
-        return condition()
-
-    await eventually_async(ask)
 
 
 @pytest.mark.smoke
@@ -92,11 +84,7 @@ async def test_stop_counts_what_it_gives_back(js: JetStream, stream_name: str) -
         await is_free.wait()
 
     async with consumer.worker(handle, concurrency=1, prefetch=10, stop_timeout=30) as worker:
-
-        async def has_arrived() -> bool:
-            return (await consumer.info()).num_ack_pending == 10
-
-        await eventually_async(has_arrived)
+        await arrived(consumer, 10)
         stopping = asyncio.create_task(worker.stop())
         others: set[int] = set()
         while len(others) < 19:  # They get the rest while the handler still runs.
@@ -105,6 +93,128 @@ async def test_stop_counts_what_it_gives_back(js: JetStream, stream_name: str) -
         is_free.set()
         await stopping
     assert (worker.report.acked, worker.report.returned) == (1, 9)
+
+
+@pytest.mark.parametrize("options", [{"prefetch": 200}, {"prefetch": 200, "max_attempts": 50}, {}])
+async def test_stop_gives_each_message_back_once(
+    js: JetStream, stream_name: str, options: dict[str, Any]
+) -> None:
+    """While messages arrive, idle tasks would take again what they have just given back."""
+    consumer = await make_work(js, stream_name, 0, retention="workqueue")
+    first: dict[int, int] = {}
+
+    async def handle(message: DeliveredMessage) -> None:
+        first.setdefault(message.sequence, message.delivered)
+
+    async def publish() -> None:
+        while True:
+            await js.publish(f"{stream_name}.x", b"")
+            await asyncio.sleep(0.004)
+
+    publishing = asyncio.create_task(publish())
+    given_back = 0
+    for _ in range(3):
+        async with consumer.worker(handle, concurrency=8, **options) as worker:
+            await holds(lambda worker=worker: worker.report.received >= 20)
+            await worker.stop()
+        given_back += worker.report.returned
+    publishing.cancel()
+    await asyncio.wait([publishing])
+    await consumer.run(handle, until_empty=True)
+    info = await consumer.info()
+    # One in flight when a worker ends comes again as well, and no worker knows it.
+    assert max(first.values()) <= 1 + 3
+    assert info.delivered.consumer_seq <= len(first) + given_back + 3 * 8
+
+
+async def test_stop_keeps_messages_at_their_last_attempt_in_order(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 10)
+    seen: list[int] = []
+    is_free = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen.append(message.sequence)
+        await is_free.wait()
+
+    async with consumer.worker(handle, concurrency=1, prefetch=10, max_attempts=1) as worker:
+        await arrived(consumer, 10)
+        stopping = asyncio.create_task(worker.stop())
+        await holds(lambda: worker._is_ending)  # pyright: ignore[reportPrivateUsage]
+        is_free.set()
+        await stopping
+    assert seen == [*range(1, 11)]
+    assert (worker.report.acked, worker.report.returned) == (10, 0)
+
+
+@pytest.mark.parametrize("way", ["timeout", "cancel", "handler", "twice"])
+async def test_all_that_an_end_gives_back_is_counted(
+    js: JetStream, stream_name: str, way: str
+) -> None:
+    consumer = await make_work(js, stream_name, 20)
+    begun: list[int] = []
+    is_free = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        begun.append(message.sequence)
+        if way == "handler" and len(begun) == 1:
+            await arrived(consumer, 20)
+            await worker.stop()
+        else:
+            await is_free.wait()
+
+    worker = consumer.worker(handle, concurrency=2, prefetch=20)
+    async with worker:
+        if way != "handler":
+            await arrived(consumer, 20)
+        await holds(lambda: len(begun) == 2)
+        if way == "timeout":
+            await worker.stop(timeout=0)
+        elif way == "cancel":
+            stopping = asyncio.create_task(worker.stop())
+            await asyncio.sleep(0)
+            stopping.cancel()
+            await asyncio.wait([stopping])
+        elif way == "twice":
+            stopping = asyncio.gather(worker.stop(), worker.stop())
+            asyncio.get_running_loop().call_later(0.1, is_free.set)
+            await stopping
+        else:
+            asyncio.get_running_loop().call_later(0.1, is_free.set)
+            await worker.wait()
+    report = worker.report
+    assert report.acked + report.returned == 20
+    assert report.acked == (0 if way in ("timeout", "cancel") else 2)
+
+
+async def test_reader_without_messages_outlives_a_limit_that_is_lowered_again(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.*"])
+    consumer = await stream.consumers.create("c", max_expires=1, max_batch=90)
+
+    async def is_asked() -> bool:
+        return (await consumer.info()).num_waiting > 0
+
+    async with consumer.consume(max_messages=100) as messages:
+        reading = asyncio.ensure_future(anext(messages))
+        told = (event async for event in messages.events() if isinstance(event, LimitExceeded))
+        for limit in (20, 10):
+            await eventually_async(is_asked)
+            await stream.consumers.update("c", max_batch=limit)
+            assert (await anext(told)).limit == "max_batch"
+        await js.publish(f"{stream_name}.x", b"")
+        await (await reading).ack()
+
+
+async def arrived(consumer: Consumer, count: int) -> None:
+    """Wait until so many messages of a consumer are out."""
+
+    async def are_out() -> bool:
+        return (await consumer.info()).num_ack_pending == count
+
+    await eventually_async(are_out)
 
 
 async def test_worker_outlives_limits_that_are_lowered_while_messages_arrive(

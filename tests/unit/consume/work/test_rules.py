@@ -14,8 +14,8 @@ from natsstream.consume.delivery.ack_kinds import Reject, Retry
 from natsstream.consume.delivery.backoff import Backoff
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.handlers import check_handler
-from natsstream.consume.work.options import WorkOptions, make_policy
-from natsstream.consume.work.rules import Policy, abandoned, decide, is_abandoned, is_last
+from natsstream.consume.work.options import WorkOptions, check_fit, policy_of
+from natsstream.consume.work.rules import Policy, abandoned, decide, is_abandoned, last_delivery
 from natsstream.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def test_failing_message_is_dead_at_its_last_attempt_and_not_before(
 
     assert decision.action == ("dead" if delivered >= max_attempts else "nak")
     assert is_abandoned(delivered, rules) == (delivered > max_attempts)
-    assert is_last(delivered, rules) == (delivered >= max_attempts)
-    server = policy(max_attempts=None, max_deliver=max_attempts)
-    assert is_last(delivered, server) == (delivered >= max_attempts)
+    assert last_delivery(rules) == max_attempts
+    assert last_delivery(policy(max_attempts=None, max_deliver=max_attempts)) == max_attempts
+    assert last_delivery(policy(max_attempts=3, max_deliver=max_attempts)) == min(3, max_attempts)
 
 
 @given(delivered=st.integers(1, 10**9))
@@ -64,7 +64,7 @@ def test_without_limit_a_failing_message_always_comes_again(delivered: int) -> N
 
     assert (decision.action, decision.delay_s) == ("nak", (1.0, 5.0, 30.0)[min(delivered, 3) - 1])
     assert not is_abandoned(delivered, policy(max_attempts=None))
-    assert not is_last(delivered, policy(max_attempts=None))
+    assert last_delivery(policy(max_attempts=None)) is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_attempts_are_what_is_said_or_what_the_consumer_allows(
 ) -> None:
     options = WorkOptions(max_attempts=max_attempts, dead_letter=dead_letter)
 
-    assert make_policy(options, source(max_deliver=max_deliver)).max_attempts == found
+    assert policy_of(options, source(max_deliver=max_deliver)).max_attempts == found
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_attempts_are_what_is_said_or_what_the_consumer_allows(
 )
 def test_consumer_that_does_not_fit_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as caught:
-        make_policy(WorkOptions(max_attempts=3), source(**fields))
+        check_fit(WorkOptions(max_attempts=3), source(**fields))
 
     assert caught.value.hint
 

@@ -1,0 +1,76 @@
+"""The look at a consumer whose messages are kept alive: its `ack_wait` may have been changed.
+
+Law: whoever keeps messages alive knows a changed lease at most `LOOK_EVERY_S`, and a round trip,
+after the change, while the server answers. Nothing is asked while there are no such messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from natsstream.consume.delivery.limit_watch import LimitWatch
+from natsstream.consume.delivery.source import ConsumerSource
+from natsstream.errors import NatsStreamError, PermissionDeniedError
+
+LOOK_EVERY_S = 5.0
+"""Seconds between two reminders, and looks, where the lease is long."""
+_TIMEOUT_S = 2.0
+
+
+class LeaseLook:
+    """Looks, one look at a time, and tells what is new.
+
+    Args:
+        source: The consumer, as it was last seen.
+        limit_watch: The handle's; it knows if the user may look.
+        tell: Gets the consumer as it is now, where it was changed.
+    """
+
+    def __init__(
+        self,
+        source: ConsumerSource,
+        limit_watch: LimitWatch,
+        tell: Callable[[ConsumerSource], None],
+    ) -> None:
+        self._source = source
+        self._limit_watch = limit_watch
+        self._tell = tell
+        self._looked_at = -math.inf
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, *, is_doubted: bool = False) -> None:
+        """Look, unless a look is running or the last one was less than `LOOK_EVERY_S` ago.
+
+        Args:
+            is_doubted: Look however soon it is: a message has come again.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._task is not None or not self._limit_watch.may_look:
+            return
+        if is_doubted or now >= self._looked_at + LOOK_EVERY_S:
+            self._looked_at = now
+            self._task = asyncio.create_task(self._look(), name=f"{self._source.what}, look")
+
+    def end(self) -> None:
+        """Cancel the look that is running, if there is one."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _look(self) -> None:
+        try:
+            info = await self._source.info(_TIMEOUT_S)
+        except PermissionDeniedError:
+            self._limit_watch.may_look = False
+            return
+        except NatsStreamError:
+            return  # Readers tell what ends them.
+        finally:
+            self._task = None
+        now = replace(ConsumerSource.of(self._source.api, info), tuning=self._source.tuning)
+        # One that was made anew is another consumer, which readers have to be told.
+        if now != self._source and now.created_ns == self._source.created_ns:
+            self._source = now
+            self._tell(now)
