@@ -269,10 +269,17 @@ def misfit(function: Callable[..., object], count: int) -> str:
     return ""
 
 
+# Its "latest" is what comes from now on, not the last message.
+_OF_KAFKA = {"earliest": "all", "latest": "new"}
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question with the nearest known word; empty for none."""
     words = list(known)
     same = [each for each in words if each.casefold() == word.casefold()]
+    other = _OF_KAFKA.get(word)
+    if other in words:
+        return f"did you mean {other}? "
     close = same or difflib.get_close_matches(word, words, n=1)
     return f"did you mean {close[0]}? " if close else ""
 

@@ -474,8 +474,9 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "expires": "timeout=",
         "max_messages": "n=",
         "max_wait": "timeout=",
+        "wait": "timeout=",
     },
-    "consumer.next": {"expires": "timeout=", "max_wait": "timeout="},
+    "consumer.next": {"expires": "timeout=", "max_wait": "timeout=", "wait": "timeout="},
     "consumer.run": _HANDLING,
     "consumer.subscribe": {
         "cb": "consumer.run(handler)",
@@ -584,10 +585,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "BucketConfig": _BUCKET_FIELDS,
     "ConnectOptions": CONNECT_OPTIONS,
     "ConsumerConfig": {
+        "ack": "ack_policy",
         "auto_offset_reset": 'deliver_policy, such as "all" or "new"',
         "durable_name": "name",
         "group_id": "name",
         "max_retries": "max_deliver, the number of deliveries",
+        "replay": "replay_policy",
         "subject": "filters",
         "subjects": "filters",
     },

@@ -76,7 +76,7 @@ class ValueFormat(Generic[T]):
             raise
         except Exception as error:
             raise ValueDecodeError(
-                f"key {key!r} of bucket {bucket}: revision {revision} is not {self.name}:"
+                f"key {key!r} of bucket {bucket}: {self.name} cannot read revision {revision}:"
                 f" {described(data, with_type=False)}",
                 bucket=bucket,
                 key=key,

@@ -120,6 +120,13 @@ def test_member_of_the_wrong_type_is_told_by_its_place() -> None:
         check_texts(["a", 5], "subjects", error=SubjectError)
 
 
+def test_word_of_kafka_is_answered_with_that_of_nats() -> None:
+    """The nearest word of "latest" is "last", which is something else."""
+    with pytest.raises(ConfigError) as caught:
+        check_choice("latest", "deliver_policy", ("all", "last", "new"))
+    assert caught.value.hint.startswith("did you mean new?")
+
+
 def test_misspelt_choice_is_answered_with_what_was_probably_meant() -> None:
     with pytest.raises(ConfigError, match=r"^retention is 'work'") as raised:
         check_choice("work", "retention", ("limits", "interest", "workqueue"))

@@ -151,6 +151,7 @@ class AtomicBatch:
                 message.
             BatchExpiredError: The batch was idle for longer than the server keeps it.
             TooManyBatchesError: The stream has too many open batches; nothing is stored.
+            PermissionDeniedError: This user may not publish this message, or an earlier one.
             NoRespondersError: No stream captures the subject.
             TransportError: The connection broke or no answer came. The batch is over, and nothing
                 of it is stored.
@@ -203,6 +204,8 @@ class AtomicBatch:
                 stored.
             BatchIncompleteError: The server lacks a message of the batch, or has dropped it;
                 nothing of it is stored.
+            PermissionDeniedError: This user may not publish one of the messages; nothing of the
+                batch is stored.
             ServerError: The stream refused the batch; nothing of it is stored.
             WrongStreamError: Another stream captures the last message's subject, and the batch
                 stays open; or another stream has stored the batch, which the error says.
@@ -361,6 +364,11 @@ class AtomicBatch:
             failure.detail = "nothing of the batch is stored"
             self._end(failure)
             raise failure from error
+        except BatchIncompleteError as error:
+            self._explain(error)
+            self._end(error)
+            self._wire().raise_denied(error)
+            raise
         except ServerError as error:
             self._explain(error)
             self._end(error)
@@ -374,6 +382,8 @@ class AtomicBatch:
         except BaseException:  # Cancelled after the commit was sent.
             self._state = "unknown"
             raise
+        finally:
+            self._wire().close()
         return ack
 
     def _explain(self, error: ServerError) -> None:

@@ -12,12 +12,14 @@ from contextlib import suppress
 from natsstream._wire.client import Client
 from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.parser import Frame
+from natsstream._wire.permission_violations import denied_error
 from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
     NoRespondersError,
     PermissionDeniedError,
 )
+from natsstream.events import PermissionDenied
 from natsstream.publish.batches.atomic_rules import abort_block, read_staged
 
 # While a leader changes nobody listens (ADR-22); nobody took the first message, so it goes again.
@@ -52,6 +54,8 @@ class AtomicSender:
         self._is_write_due = False
         self._is_lost = False
         self._is_refused = False
+        self._denied: PermissionDenied | None = None
+        self._unwatch = client.watch_denied(self._on_denied)
         self.sent: int = 0
         self.sent_at: float = 0.0
         self.anchor: str = ""
@@ -139,15 +143,34 @@ class AtomicSender:
         self._is_lost = self._is_lost or is_lost
 
     def check(self) -> None:
-        """Raise when the connection of the batch is gone.
+        """Raise when the batch cannot be stored any more.
 
         Raises:
-            ConnectionLostError: It is.
+            PermissionDeniedError: This user may not publish one of its messages.
+            ConnectionLostError: Its connection is gone.
         """
+        if self._denied is not None:
+            raise self._denied_error(self._denied)
         client = self._client
         is_there = client.is_connected and client.connections == self._connection
         if self.sent and (self._is_lost or not is_there):
             raise self.lost()
+
+    def raise_denied(self, cause: NatsStreamError) -> None:
+        """Raise why the server lacks a message, if this user may not publish it."""
+        if self._denied is not None:
+            raise self._denied_error(self._denied) from cause
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        # Those that ask for an answer are told by themselves.
+        if event.operation == "publish" and event.subject in self._starts:
+            self._denied = self._denied or event
+
+    def _denied_error(self, event: PermissionDenied) -> PermissionDeniedError:
+        error = denied_error(event)
+        error.name_call(f"batch into {self._stream}")
+        error.detail = "nothing of the batch is stored"
+        return error
 
     def lost(self, what: str = "the connection was lost") -> ConnectionLostError:
         """Return the error of a batch that ended before its commit."""
@@ -157,8 +180,13 @@ class AtomicSender:
             retryable=True,
         )
 
+    def close(self) -> None:
+        """Listen no more."""
+        self._unwatch()
+
     def end(self) -> None:
         """Let the server forget the batch: it would count for 10 s among the open ones."""
+        self.close()
         self._waiting.clear()
         if self.sent and not self._is_refused:
             block = abort_block(self._id)

@@ -7,6 +7,7 @@ a batch that breaks is told by an error, and the next one begins only when it is
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -48,6 +49,7 @@ FLOW_MAX = 500
 OUTSTANDING = 2
 ACK_TIMEOUT_S = 10.0
 _PAIR = 2
+_log = logging.getLogger("natsstream.publisher")
 # Stands for no message: the caller's iterable may hold anything.
 _NONE: Final = object()
 
@@ -113,7 +115,7 @@ class FastIngest:
             self._free()
             return
         sender = self._sender
-        report = await self.close()
+        report = await self._close()
         if sender is None or self._is_told:
             return
         is_whole = sender.failure is None and not report.unknown
@@ -213,11 +215,21 @@ class FastIngest:
     async def close(self) -> IngestReport:
         """Wait until the stream has said what it has of all messages, and return the report.
 
-        Closing twice is fine. It raises nothing for what is not stored: the report says it.
+        Closing twice is fine. It raises nothing for what is not stored: the report says it, and
+        with `on_gap="fail"` a WARNING in the log.
 
         Cost: one round trip, and one more behind a gap in a replicated stream; where the server
         does not answer, `ack_timeout` seconds for each.
         """
+        sender = self._sender
+        report = await self._close()
+        is_expected = self._is_told or self._options.gaps_are_ok
+        if sender is not None and not is_expected and not report.is_complete:
+            error = self._broken_error(sender.failure)
+            _log.warning("%s: %s", error.message, error.detail or "they were lost on their way")
+        return report
+
+    async def _close(self) -> IngestReport:
         self._api.client.check_loop()
         async with self._lock:
             if self._sender is not None:

@@ -42,6 +42,7 @@ async def store_together(
 
     Raises:
         PayloadTooLargeError: A message exceeds the server's limit; nothing is stored.
+        PermissionDeniedError: This user may not publish one of them; nothing is stored.
         ServerError: The stream refused the batch; nothing of it is stored.
         WrongStreamError: Another stream has stored the batch.
         TransportError: No answer came: the batch may be stored or not.
@@ -69,15 +70,19 @@ async def store_together(
             ack = read_batch_ack(frame, final.subject, batch_id)
         except ServerError as error:
             is_over = True
-            if isinstance(error, BatchIncompleteError) and answer.done():
-                _raise_refusal(answer.result(), messages[0].subject, stream)
+            if isinstance(error, BatchIncompleteError):
+                sender.raise_denied(error)
+                if answer.done():
+                    _raise_refusal(answer.result(), messages[0].subject, stream)
             raise
         is_over = True
         check_teller(final.subject, ack.stream, ack.sequence, stream)
         return ack
     finally:
         client.requests.forget(reply)
-        if not is_over:
+        if is_over:
+            sender.close()
+        else:
             sender.end()
 
 

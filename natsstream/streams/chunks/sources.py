@@ -70,8 +70,9 @@ def check_source(source: object) -> None:
             f"the source is text: {described(source, with_type=False)}",
             hint="text.encode() for its bytes, pathlib.Path(text) for the file of that name",
         )
-    if not is_reader and not isinstance(source, kinds):
-        raise ConfigError(f"the source is {described(source)}", hint=_HINT)
+    # The keys of a dict are no bytes; an empty one would be stored as no bytes at all.
+    if not is_reader and (isinstance(source, dict) or not isinstance(source, kinds)):
+        raise ConfigError(f"the source is {described(cast('object', source))}", hint=_HINT)
     if isinstance(source, memoryview):
         try:
             _ = source.nbytes

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import BatchBrokenError, BatchIncompleteError, PermissionDeniedError
+from natsstream.errors import BatchBrokenError, PermissionDeniedError
+from natsstream.publish.batches.whole import store_together
+from natsstream.publish.outgoing import prepare
 from natsstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ async def test_a_subject_that_is_not_allowed_ends_both_kinds_of_batches(
         stream = await js.streams.get("S")
         denied: list[ConnectionEvent] = []
         js._client.listen(denied.append)  # pyright: ignore[reportPrivateUsage]
+        listeners = set(js._client._state._listeners)  # pyright: ignore[reportPrivateUsage]
         async with stream.batch() as first:
             with pytest.raises(PermissionDeniedError):
                 await first.add("S.closed", b"x")
@@ -55,8 +58,24 @@ async def test_a_subject_that_is_not_allowed_ends_both_kinds_of_batches(
         async with stream.batch() as later:
             await later.add("S.open", b"x")
             await later.add("S.closed", b"x")
-            with pytest.raises(BatchIncompleteError):
+            with pytest.raises(PermissionDeniedError, match=r"batch into S: .*S\.closed") as told:
                 await later.commit()
+            assert "publish S.closed" in told.value.hint
+        assert js._client._state._listeners == listeners  # pyright: ignore[reportPrivateUsage]
+        async with stream.batch() as again:
+            await again.add("S.open", b"x")
+            await again.add("S.closed", b"x")
+            await js.core.flush()
+            with pytest.raises(PermissionDeniedError, match=r"S\.closed"):
+                await again.add("S.open", b"x")
+        with pytest.raises(PermissionDeniedError, match=r"S\.closed"):
+            await store_together(
+                js._api,  # pyright: ignore[reportPrivateUsage]
+                "S",
+                [prepare(each, b"x") for each in ("S.open", "S.closed", "S.open")],
+                timeout=5,
+            )
+        assert (await stream.info()).state.messages == 0
         async with stream.ingest() as began:
             with pytest.raises(BatchBrokenError) as caught:
                 await began.send("S.closed", b"x")

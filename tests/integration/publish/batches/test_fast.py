@@ -149,6 +149,20 @@ async def test_a_refusal_of_the_last_message_is_told_at_the_end(stream: Stream) 
     assert await payloads(stream) == [0]
 
 
+async def test_a_close_that_raises_nothing_logs_what_is_missing(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    for on_gap in ("fail", "ok"):
+        async with stream.ingest(on_gap=on_gap) as fast:
+            await fast.send(f"{stream.name}.a", b"0")
+            await fast.send(f"{stream.name}.a", b"1", expect=Expect(last_seq=99))
+            report = await fast.close()
+        assert (report.stored, report.is_complete) == (1, False)
+    [line] = [each.getMessage() for each in caplog.records if each.name == "natsstream.publisher"]
+    assert line.startswith(f"fast batch into {stream.name}: 1 of 2 messages are stored")
+    assert "last sequence" in line
+
+
 async def ingest_two(stream: Stream) -> None:
     async with stream.ingest() as fast:
         await fast.send(f"{stream.name}.a", b"0")

@@ -7,7 +7,10 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
-from natsstream.streams.chunks.sources import known_size
+import pytest
+
+from natsstream.errors import ConfigError
+from natsstream.streams.chunks.sources import check_source, known_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,3 +50,9 @@ def test_a_file_that_is_unpacked_has_not_the_packed_ones_size(tmp_path: Path) ->
 def test_what_is_not_there_or_only_comes_has_none(tmp_path: Path) -> None:
     assert known_size(tmp_path / "nothing") is None
     assert known_size([DATA]) is None
+
+
+@pytest.mark.parametrize("source", [{}, {b"a": b"b"}])
+def test_dict_is_no_source(source: object) -> None:
+    with pytest.raises(ConfigError, match="the source is"):
+        check_source(source)
