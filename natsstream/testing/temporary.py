@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -63,10 +64,10 @@ def _remove_left(folder: Path) -> None:
         return
     name, _, owner = mark.read_text(encoding="utf-8", errors="replace").partition(" ")
     # By a process that ended before all was removed.
-    is_moved = mark.name == _REMOVED and folder.name.startswith(f"{name}-")
+    is_moved = mark.name == _REMOVED and re.fullmatch(f"{re.escape(name)}-[0-9]+", folder.name)
     # Those of other users are theirs, also for root.
-    is_own = folder.stat().st_uid == os.getuid()
-    if not is_own or (folder.name != name and not is_moved) or not is_dead(owner):
+    is_own = folder.stat().st_uid == os.getuid() and is_dead(owner)
+    if not is_own or (folder.name != name and not is_moved):
         return
     # A cluster has a folder for each node, and a lock of its own.
     pid_files = [*folder.glob("server.pid"), *folder.glob("n[0-9]/server.pid")]
@@ -75,11 +76,9 @@ def _remove_left(folder: Path) -> None:
             locks.callback(os.close, lock_folder(each))
         for pid_file in pid_files:
             end_orphan(pid_file)
-        if not is_moved:
-            # A server that was given a folder in it has taken the mark, or finds the folder gone.
-            mark.rename(folder / _REMOVED)
-            folder = folder.rename(folder.with_name(f"{name}-{os.getpid()}"))
-        _remove_all(folder)
+        # A server that was given a folder in it has taken the mark, or finds the folder gone.
+        mark.rename(folder / _REMOVED)
+        _remove_all(folder.rename(folder.with_name(f"{name}-{os.getpid()}")))
 
 
 def _remove_all(folder: Path) -> None:

@@ -25,6 +25,8 @@ from natsstream.testing import (
     find_nats_server,
 )
 from natsstream.testing.processes import has_exited
+from natsstream.testing.store_lock import lock_folder
+from natsstream.testing.temporary import keep_folder
 from tests.support.eventually import eventually
 from tests.support.raw_nats import request
 
@@ -602,11 +604,36 @@ def test_folder_that_a_process_has_not_removed_whole_is_removed_by_the_next(
     (left / MARK).rename(left / ".natsstream-removed")
     folder = left.rename(left.with_name(name))
     (folder / "jetstream").mkdir()
-    copy = shutil.copytree(folder, left.with_name("natsstream-copy"))
+    names = ("natsstream-copy", f"{name}-copy")
+    copies = [shutil.copytree(folder, left.with_name(each)) for each in names]
 
     with NatsServer():
         assert not folder.exists()
-        assert copy.exists()
+        assert all(copy.exists() for copy in copies)
+
+
+@pytest.mark.parametrize("name", ["natsstream-left", "natsstream-left-1"])
+def test_folder_that_was_not_removed_whole_can_be_given(
+    left: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (left / MARK).rename(left / ".natsstream-removed")
+    folder = left.rename(left.with_name(name))
+
+    def give(path: Path) -> int:
+        fd = lock_folder(path)
+        if path == folder:
+            keep_folder(folder)
+        return fd
+
+    monkeypatch.setattr("natsstream.testing.temporary.lock_folder", give)
+    with NatsServer():
+        assert folder.exists()
+
+
+def test_folder_of_another_user_is_left_alone(left: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getuid", lambda: left.stat().st_uid + 1)
+    with NatsServer():
+        assert left.exists()
 
 
 def test_folder_that_cannot_be_removed_now_is_removed_later(

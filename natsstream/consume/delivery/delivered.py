@@ -496,7 +496,6 @@ class AckSender:
         """Send `in_progress` for a message twice in each lease, and each 5 s, until `let_go`."""
         self._kept.add(message)
         if self._timer is None:
-            self.lease_look.begin()
             self._arm()
 
     def let_go(self, message: DeliveredMessage) -> None:

@@ -7,7 +7,6 @@ after the change, while the server answers. Nothing is asked while there are no 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.errors import NatsStreamError, PermissionDeniedError
 
 LOOK_EVERY_S = 5.0
-"""Seconds between two reminders, and looks, where the lease is long."""
+"""Seconds between two reminders, where the lease is long, and at most between two looks."""
 _TIMEOUT_S = 2.0
 
 
@@ -38,19 +37,16 @@ class LeaseLook:
         self._source = source
         self._limit_watch = limit_watch
         self._tell = tell
-        self._looked_at = -math.inf
+        self._looked_at = -LOOK_EVERY_S
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, *, is_doubted: bool = False) -> None:
-        """Look, unless a look is running or the last one was less than `LOOK_EVERY_S` ago.
-
-        Args:
-            is_doubted: Look however soon it is: a message has come again.
-        """
+    def begin(self) -> None:
+        """Look, unless a look is running or was not long ago; called with each reminder."""
         now = asyncio.get_running_loop().time()
         if self._task is not None or not self._limit_watch.may_look:
             return
-        if is_doubted or now >= self._looked_at + LOOK_EVERY_S:
+        # Where reminders come more often, the next one after half the time is not too late.
+        if now >= self._looked_at + LOOK_EVERY_S / 2:
             self._looked_at = now
             self._task = asyncio.create_task(self._look(), name=f"{self._source.what}, look")
 
@@ -70,7 +66,6 @@ class LeaseLook:
         finally:
             self._task = None
         now = replace(ConsumerSource.of(self._source.api, info), tuning=self._source.tuning)
-        # One that was made anew is another consumer, which readers have to be told.
-        if now != self._source and now.created_ns == self._source.created_ns:
+        if now != self._source:  # Or the consumer was made anew, which readers are told.
             self._source = now
             self._tell(now)

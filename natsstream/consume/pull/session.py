@@ -213,10 +213,11 @@ class ConsumeSession:
             self._give_back()
 
     def _put_back(self) -> None:
-        """Take from the readers what they need not wait for."""
-        self._runs.appendleft((self.rest[::-1], 0))
-        self._window.waiting += len(self.rest)
-        self.rest.clear()
+        """Take back what readers get without waiting."""
+        if self.rest:
+            self._runs.appendleft((self.rest[::-1], 0))
+            self._window.put_back(len(self.rest))
+            self.rest.clear()
 
     def _give_back(self, last_delivery: int | None = None) -> None:
         kept: list[DeliveredMessage] = []
@@ -224,12 +225,12 @@ class ConsumeSession:
         for message in self.buffered():
             is_kept = last_delivery is not None and message.delivered >= last_delivery
             (kept if is_kept else rest).append(message)
-        self.rest[:] = kept[::-1]
         self._runs.clear()
-        self._window.waiting = 0
+        self._window.waiting = len(kept)
+        if kept:
+            self._runs.append((kept, 0))
         if self._may_ack:
-            self.returned += len(rest)
-            give_back(self._ack_sender, rest)
+            self.returned += give_back(self._ack_sender, rest)
 
     async def unpin(self) -> None:
         """Give the pin of the priority group back, if this reader has it."""
@@ -321,7 +322,7 @@ class ConsumeSession:
                 if isinstance(self._failure, ConsumerDeletedError) and not self._failure.detail:
                     self._failure = await self._source.why_deleted()
                 self._raise_failure()
-            if self._closed.is_set() and not self._is_held:
+            if self._closed.is_set():
                 return False
             if self.is_ended:
                 await self._sleep_until_woken()
@@ -631,13 +632,16 @@ class ConsumeSession:
             self._wake.set()
 
 
-def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> None:
-    """Give messages back that nobody took, for others to get at once."""
+def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> int:
+    """Give messages back that nobody took, for others to get at once; return how many it gave."""
+    count = 0
     if ack_sender.source.ack_policy == "none":
-        return
+        return count
     with suppress(NatsStreamError):  # On a closed connection they come again by themselves.
         for message in messages:
             if not message.is_settled:
                 ack_sender.send(message.reply, b"-NAK")
                 message.begin_verdict(AckKind.NAK)
+                count += 1
         ack_sender.flush()
+    return count

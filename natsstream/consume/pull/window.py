@@ -91,6 +91,11 @@ class PullWindow:
         self._reading_bytes = size
         self.handed += count
 
+    def put_back(self, count: int) -> None:
+        """Count messages of the reader's run as waiting again."""
+        self.waiting += count
+        self.handed -= count
+
     def finish(self) -> None:
         """Count that the reader is done with its run."""
         self.reading = self._reading_bytes = 0

@@ -1,7 +1,7 @@
 """The in-progress timer: extends the leases of messages that are being handled.
 
 Law: while a handler runs and the server is there, its message is not redelivered. A lease that may
-have expired is counted and reported, and what comes again then is not handled beside it here.
+have expired is counted and reported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from math import inf
 from time import monotonic
 
-from natsstream.consume.delivery.ack_kinds import IN_PROGRESS, AckKind
+from natsstream.consume.delivery.ack_kinds import IN_PROGRESS
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.lease_look import LOOK_EVERY_S
 from natsstream.consume.delivery.source import ConsumerSource
@@ -41,6 +41,8 @@ class InProgressTimer:
         self._heard: dict[DeliveredMessage, float] = {}
         # Of those that wait for a free task, as far as a reminder has found them there.
         self._heard_waiting: dict[DeliveredMessage, float] = {}
+        # The same of both before the last reminder.
+        self._heard_before: dict[DeliveredMessage, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         # When the last reminder came too late, and by how much: the event loop ran nothing else.
@@ -55,12 +57,16 @@ class InProgressTimer:
         whenever handlers take longer than `ack_wait`.
         """
         self._waiting = waiting
-        self._ack_sender.lease_look.begin()  # The handle may have been opened long ago.
         self._arm()
 
     def renew(self, source: ConsumerSource) -> None:
         """Take a changed lease over, and remind the server at once."""
         self._lease_s = source.lease_s
+        for heard in (self._heard, self._heard_waiting):
+            for message, at in heard.items():
+                # The lease may have been this short before the last reminder.
+                if at - self._heard_before.get(message, at) > self._lease_s:
+                    heard[message] = -inf
         if self._timer is not None:
             self._timer.cancel()
             self._due = monotonic()
@@ -80,22 +86,6 @@ class InProgressTimer:
     def has(self, message: DeliveredMessage | None) -> bool:
         """Return True while a handler has the message."""
         return message in self._heard
-
-    def is_here(self, again: DeliveredMessage) -> bool:
-        """Return True if a handler has an earlier delivery of the message: its lease was lost.
-
-        The ack of that one settles this one as well.
-        """
-        if again.delivered == 1 or not self._is_kept:
-            return False
-        sequence = again.sequence
-        for message in self._heard:
-            # One that its handler has given back is expected again.
-            if message.sequence == sequence and message.verdict is not AckKind.NAK:
-                self._heard[message] = -inf
-                self._ack_sender.lease_look.begin(is_doubted=True)
-                return True
-        return False
 
     def is_lost(self, message: DeliveredMessage) -> bool:
         """Tell, and count, whether the server may have given a message to somebody else."""
@@ -125,6 +115,7 @@ class InProgressTimer:
         self._is_closed = True
         self._heard.clear()
         self._heard_waiting.clear()
+        self._heard_before.clear()
         self._ack_sender.lease_look.end()
         if self._timer is not None:
             self._timer.cancel()
@@ -143,13 +134,14 @@ class InProgressTimer:
         now, before = monotonic(), self._heard_waiting
         if self._is_late(now - self._due):
             self._late_at, self._late_s = now, now - self._due
+        self._heard_before = self._heard | before
         self._heard_waiting = {each: before.get(each, now) for each in self._waiting()}
         if self._is_kept and self._client.is_connected:
             with suppress(NatsStreamError):
                 self._keep_up(self._heard, now)
                 self._keep_up(self._heard_waiting, now)
-            if self._heard or self._heard_waiting:
-                self._ack_sender.lease_look.begin()
+        if self._heard or self._heard_waiting:
+            self._ack_sender.lease_look.begin()
         self._arm()
 
     def _keep_up(self, heard: dict[DeliveredMessage, float], now: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from natsstream.api.names import check_stream_name
@@ -73,8 +73,8 @@ class WorkOptions:
         return self.concurrency if self.prefetch is None else self.prefetch
 
 
-def check_fit(options: WorkOptions, source: ConsumerSource) -> None:
-    """Refuse options with which this consumer has no worker.
+def make_policy(options: WorkOptions, source: ConsumerSource) -> Policy:
+    """Return what a worker of this consumer does with its outcomes.
 
     Raises:
         ConfigError: The consumer's configuration and the options do not fit together.
@@ -97,26 +97,34 @@ def check_fit(options: WorkOptions, source: ConsumerSource) -> None:
             "one message each",
             hint="make a consumer with ack_policy='explicit', the default",
         )
-    limit, attempts = source.max_deliver, options.max_attempts
-    if attempts is not None and 0 < limit < attempts:
+    limit = _limit(source)
+    attempts = options.max_attempts
+    if attempts is not None and limit is not None and attempts > limit:
         raise ConfigError(
             f"max_attempts is {attempts}, and {what} delivers a message {limit} times",
             hint="raise the consumer's max_deliver above max_attempts",
         )
-
-
-def policy_of(options: WorkOptions, source: ConsumerSource) -> Policy:
-    """Return what a worker does with its outcomes, by its consumer as it is now."""
-    limit = source.max_deliver if source.max_deliver > 0 else None
-    attempts = options.max_attempts
     if attempts is None and options.dead_letter is not None:
         attempts = limit or ATTEMPTS_BEFORE_LETTER
-    if attempts is not None and limit is not None:
-        attempts = min(attempts, limit)  # It was lowered while the worker ran.
-    backoff = make_backoff(options.backoff) or backoff_from_ns(source.backoff_ns)
     return Policy(
-        backoff=backoff,
+        backoff=_backoff(options, source),
         max_attempts=attempts,
         max_deliver=limit,
         has_letters=bool(options.dead_letter),
     )
+
+
+def renew_policy(policy: Policy, options: WorkOptions, source: ConsumerSource) -> Policy:
+    """Return the policy after the consumer was changed; the attempts stay as they were.
+
+    Messages that are here may have been delivered more often than a lowered `max_deliver` allows.
+    """
+    return replace(policy, backoff=_backoff(options, source), max_deliver=_limit(source))
+
+
+def _limit(source: ConsumerSource) -> int | None:
+    return source.max_deliver if source.max_deliver > 0 else None
+
+
+def _backoff(options: WorkOptions, source: ConsumerSource) -> Backoff:
+    return make_backoff(options.backoff) or backoff_from_ns(source.backoff_ns)

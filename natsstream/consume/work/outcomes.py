@@ -19,7 +19,7 @@ from natsstream.consume.delivery.ack_kinds import Reject, Retry, printable_reaso
 from natsstream.consume.delivery.delivered import DeliveredMessage
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.in_progress import InProgressTimer
-from natsstream.consume.work.options import WorkOptions, policy_of
+from natsstream.consume.work.options import WorkOptions, make_policy, renew_policy
 from natsstream.consume.work.report import WorkReport
 from natsstream.consume.work.rules import Decision, Policy, abandoned, decide, fate
 from natsstream.consume.work.unconfirmed import UnconfirmedVerdicts
@@ -54,7 +54,7 @@ class Outcomes:
     ) -> None:
         self._source = source
         self._options = options
-        self.policy: Policy = policy_of(options, source)
+        self.policy: Policy = make_policy(options, source)
         self._report = report
         self._in_progress = in_progress
         self.unconfirmed: UnconfirmedVerdicts = UnconfirmedVerdicts(source.what)
@@ -62,7 +62,7 @@ class Outcomes:
     def renew(self, source: ConsumerSource) -> None:
         """Take the changed settings of the consumer over."""
         self._source = source
-        self.policy = policy_of(self._options, source)
+        self.policy = renew_policy(self.policy, self._options, source)
 
     async def settle(
         self, message: DeliveredMessage, error: BaseException | None, delivered: int

@@ -80,8 +80,8 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
         return Decision(action="ack")
     if isinstance(error, Reject):
         return _dead("rejected", _reason(error), policy)
-    is_last = policy.max_attempts is not None and delivered >= policy.max_attempts
-    if is_last:
+    last = last_delivery(policy) if policy.has_letters else policy.max_attempts
+    if last is not None and delivered >= last:
         return _dead("attempts", _text(error), policy)
     if delivered == policy.max_deliver:  # With more, somebody has raised the consumer's since.
         return Decision(action="give_up", text=_text(error))

@@ -21,7 +21,7 @@ from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.pull.messages import ConsumerMessages
 from natsstream.consume.work.handlers import Handler, NotBegunError, check_result
 from natsstream.consume.work.in_progress import InProgressTimer
-from natsstream.consume.work.options import WorkOptions, check_fit
+from natsstream.consume.work.options import WorkOptions
 from natsstream.consume.work.outcomes import Outcomes
 from natsstream.consume.work.prefetch import PrefetchWindow
 from natsstream.consume.work.report import WorkReport
@@ -74,7 +74,6 @@ class Worker:
         self.report: WorkReport = WorkReport()
         self.options: WorkOptions = options
         self._source = ack_sender.source
-        check_fit(options, ack_sender.source)
         ack_sender.renewed = self._renew
         self._open_messages = open_messages
         self._handler = handler
@@ -418,7 +417,7 @@ class Worker:
         self._fail(refusal)
 
     async def _handle(self, message: DeliveredMessage, slot: asyncio.Task[None]) -> None:
-        if message.is_settled or self._in_progress.is_here(message):
+        if message.is_settled:
             return
         report, delivered = self.report, message.delivered
         report.received += 1

@@ -62,6 +62,51 @@ async def test_stopping_hands_out_nothing_more(js: JetStream, stream_name: str) 
     assert sorted(sequences(others)) == list(range(2, 101))
 
 
+async def test_handing_over_keeps_what_is_at_its_last_delivery(
+    js: JetStream, stream_name: str
+) -> None:
+    """Readers get nothing meanwhile, then that, as far as they wanted it."""
+    worker = await worker_of(js, stream_name, 30, ack_wait=LONG_S)
+    for message in await worker.fetch(10):
+        await message.nak()
+    async with worker.consume(max_messages=30, stop_after=25) as messages:
+        found = await take(messages, 3)
+        await eventually_async(lambda: is_full(messages, 22))
+        again = [message.sequence for message in messages.buffered() if message.delivered == 2]
+        ending = asyncio.ensure_future(messages.hand_over(2))
+        await asyncio.sleep(0)
+        reading = asyncio.ensure_future(read_on(messages, found))
+        assert messages.waiting == 22
+        await asyncio.sleep(0)
+        assert len(found) == 3
+        await ending
+        await reading
+    assert again
+    assert found[3:] == again
+    assert messages.returned == 22 - len(again)
+    others = await worker.fetch(30, timeout=5)
+    assert sorted(sequences(others)) == sorted(set(range(1, 31)) - set(found))
+
+
+async def test_reader_goes_on_after_a_cancelled_hand_over(js: JetStream, stream_name: str) -> None:
+    worker = await worker_of(js, stream_name, 3)
+    async with worker.consume() as messages:
+        found = await take(messages, 3)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await messages.hand_over(None)
+        await read_on(messages, found)
+    assert found == [1, 2, 3]
+
+
+async def test_what_cannot_be_given_back_is_not_counted(js: JetStream, stream_name: str) -> None:
+    worker = await worker_of(js, stream_name, 10, ack_policy="none")
+    async with worker.consume() as messages:
+        await take(messages, 1)
+        await eventually_async(lambda: is_full(messages, 9))
+    assert messages.returned == 0
+
+
 async def test_readers_side_by_side_hold_no_more_than_the_window(
     js: JetStream, stream_name: str
 ) -> None:

@@ -14,7 +14,7 @@ from natsstream.consume.delivery.ack_kinds import Reject, Retry
 from natsstream.consume.delivery.backoff import Backoff
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.handlers import check_handler
-from natsstream.consume.work.options import WorkOptions, check_fit, policy_of
+from natsstream.consume.work.options import WorkOptions, make_policy, renew_policy
 from natsstream.consume.work.rules import Policy, abandoned, decide, is_abandoned, last_delivery
 from natsstream.errors import ConfigError, UsageError
 
@@ -123,7 +123,19 @@ def test_attempts_are_what_is_said_or_what_the_consumer_allows(
 ) -> None:
     options = WorkOptions(max_attempts=max_attempts, dead_letter=dead_letter)
 
-    assert policy_of(options, source(max_deliver=max_deliver)).max_attempts == found
+    assert make_policy(options, source(max_deliver=max_deliver)).max_attempts == found
+
+
+def test_lowered_max_deliver_ends_with_a_letter_and_abandons_nothing() -> None:
+    options = WorkOptions(max_attempts=5, dead_letter="Q")
+    before = make_policy(options, source(max_deliver=9))
+
+    now = renew_policy(before, options, source(max_deliver=3, backoff_ns=(7 * 10**9,)))
+
+    assert (now.max_attempts, now.max_deliver, now.backoff.delay_s(1)) == (5, 3, 7)
+    assert [decide(ValueError(), delivered=n, policy=now).action for n in (2, 3)] == ["nak", "dead"]
+    assert not is_abandoned(4, now)
+    assert last_delivery(now) == 3
 
 
 @pytest.mark.parametrize(
@@ -132,7 +144,7 @@ def test_attempts_are_what_is_said_or_what_the_consumer_allows(
 )
 def test_consumer_that_does_not_fit_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_fit(WorkOptions(max_attempts=3), source(**fields))
+        make_policy(WorkOptions(max_attempts=3), source(**fields))
 
     assert caught.value.hint
 
