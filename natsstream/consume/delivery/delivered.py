@@ -495,6 +495,7 @@ class AckSender:
     def keep_alive(self, message: DeliveredMessage) -> None:
         """Send `in_progress` for a message twice in each lease, and each 5 s, until `let_go`."""
         self._kept.add(message)
+        self.lease_look.begin()  # Short blocks may end before each reminder.
         if self._timer is None:
             self._arm()
 

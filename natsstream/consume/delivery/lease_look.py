@@ -41,7 +41,7 @@ class LeaseLook:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Look, unless a look is running or was not long ago; called with each reminder."""
+        """Look, unless a look is running or was not long ago; called with each message too."""
         now = asyncio.get_running_loop().time()
         if self._task is not None or not self._limit_watch.may_look:
             return

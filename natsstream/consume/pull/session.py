@@ -315,7 +315,10 @@ class ConsumeSession:
             self.raise_refusal()
             if self._is_dropping or self._window.to_hand == 0:
                 return False
-            if self._runs and self._may_ack and not self._is_held:
+            if self._is_held:  # Kept messages are handed out before the end, or a failure.
+                await self._sleep_until_woken()
+                continue
+            if self._runs and self._may_ack:
                 self._take()
                 break
             if self._failure is not None:

@@ -78,6 +78,7 @@ class InProgressTimer:
         waiting = self._heard_waiting
         # Where the server was away while it waited, its lease may be over before it begins.
         self._heard[message] = waiting.pop(message, now) if waiting else now
+        self._ack_sender.lease_look.begin()  # Short handlers may fall between all reminders.
 
     def end(self, message: DeliveredMessage) -> None:
         """Keep it up no more."""
@@ -98,7 +99,7 @@ class InProgressTimer:
     def blocked_s(self, message: DeliveredMessage) -> float:
         """Return how many seconds the event loop was blocked, if that may have lost the lease."""
         heard = self._heard.get(message)
-        if heard is None or not self._is_kept:
+        if heard is None or heard == -inf or not self._is_kept:
             return 0.0
         # A handler that has just returned is settled before the reminder that it delayed.
         late_s = monotonic() - self._due

@@ -83,7 +83,8 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
     last = last_delivery(policy) if policy.has_letters else policy.max_attempts
     if last is not None and delivered >= last:
         return _dead("attempts", _text(error), policy)
-    if delivered == policy.max_deliver:  # With more, somebody has raised the consumer's since.
+    # Raised since the last look, the server delivers it again all the same.
+    if policy.max_deliver is not None and delivered >= policy.max_deliver:
         return Decision(action="give_up", text=_text(error))
     delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
     if delay_s is not None:

@@ -13,6 +13,7 @@ import secrets
 from typing import Literal, Self
 
 from natsstream._wire.headers import Headers, HeaderValues
+from natsstream._wire.parser import Frame
 from natsstream.api.features import ATOMIC_BATCH, ATOMIC_BATCH_END, has_feature
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
@@ -24,6 +25,7 @@ from natsstream.errors import (
     ConfigError,
     NatsStreamError,
     NoRespondersError,
+    PermissionDeniedError,
     ProtocolError,
     ServerError,
     TransportError,
@@ -317,7 +319,8 @@ class AtomicBatch:
             self._end(failure)
             raise failure from error
         except NatsStreamError as error:
-            error.index = sender.sent - 1
+            if not isinstance(error, PermissionDeniedError) or error.subject == message.subject:
+                error.index = sender.sent - 1  # Else an earlier one was refused.
             if isinstance(error, TransportError):
                 error.hint = "nothing of the batch is stored: begin it again"
             self._end(error)
@@ -351,7 +354,7 @@ class AtomicBatch:
         self._state = "committing"
         try:
             frame = await self._wire().commit(subject, data, block, wait_s)
-            ack = read_batch_ack(frame, subject, self.batch_id)
+            ack = self._read(frame, subject)
             self._state, self._ack = "committed", ack
             check_teller(subject, ack.stream, ack.sequence, self._stream.name)
         except WrongStreamError as error:
@@ -364,11 +367,6 @@ class AtomicBatch:
             failure.detail = "nothing of the batch is stored"
             self._end(failure)
             raise failure from error
-        except BatchIncompleteError as error:
-            self._explain(error)
-            self._end(error)
-            self._wire().raise_denied(error)
-            raise
         except ServerError as error:
             self._explain(error)
             self._end(error)
@@ -385,6 +383,13 @@ class AtomicBatch:
         finally:
             self._wire().close()
         return ack
+
+    def _read(self, frame: Frame, subject: str) -> BatchAck:
+        try:
+            return read_batch_ack(frame, subject, self.batch_id)
+        except BatchIncompleteError as error:
+            self._wire().raise_denied(error)
+            raise
 
     def _explain(self, error: ServerError) -> None:
         """Say what a refusal leaves open."""

@@ -14,6 +14,7 @@ from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream.errors import (
+    BatchIncompleteError,
     ConnectionLostError,
     NatsStreamError,
     NoRespondersError,
@@ -106,7 +107,11 @@ class AtomicSender:
         except (NoRespondersError, PermissionDeniedError):
             self._is_refused = is_first  # The server has no batch to drop.
             raise
-        read_staged(frame, f"batch into {self._stream}, message {self.sent}")
+        try:
+            read_staged(frame, f"batch into {self._stream}, message {self.sent}")
+        except BatchIncompleteError as error:
+            self.raise_denied(error)
+            raise
         if is_first:
             self._connection = self._client.connections
 

@@ -114,10 +114,10 @@ class FastIngest:
         if kind is not None:
             self._free()
             return
-        sender = self._sender
-        report = await self._close()
+        sender = await self._close()
         if sender is None or self._is_told:
             return
+        report = self.report
         is_whole = sender.failure is None and not report.unknown
         if not (is_whole if self._options.gaps_are_ok else report.is_complete):
             raise self._broken_error(sender.failure)
@@ -221,23 +221,24 @@ class FastIngest:
         Cost: one round trip, and one more behind a gap in a replicated stream; where the server
         does not answer, `ack_timeout` seconds for each.
         """
-        sender = self._sender
-        report = await self._close()
-        is_expected = self._is_told or self._options.gaps_are_ok
+        sender = await self._close()
+        report, is_expected = self.report, self._is_told or self._options.gaps_are_ok
         if sender is not None and not is_expected and not report.is_complete:
             error = self._broken_error(sender.failure)
             _log.warning("%s: %s", error.message, error.detail or "they were lost on their way")
         return report
 
-    async def _close(self) -> IngestReport:
+    async def _close(self) -> FastSender | None:
+        """Return the sender that was closed; None if it was closed before."""
         self._api.client.check_loop()
         async with self._lock:
-            if self._sender is not None:
+            sender = self._sender
+            if sender is not None:
                 try:
-                    await self._settle(self._sender)
+                    await self._settle(sender)
                 finally:
                     self._free()
-            return self.report
+            return sender
 
     # Sending.
 

@@ -61,6 +61,33 @@ async def test_lowered_lease_is_kept_up_by_a_worker_that_runs(
     assert worker.report.lost_leases == 0
 
 
+@pytest.mark.parametrize("way", ["worker", "processing"])
+async def test_handlers_that_are_shorter_than_a_look_learn_of_it(
+    js: JetStream, stream_name: str, way: str
+) -> None:
+    """Between the reminders, each 5 s, nothing is held; the handle knows the old lease."""
+    consumer = await make_work(js, stream_name, 0, ack_wait=60)
+    await change(js, consumer, ack_wait=LEASE_S)
+    seen: list[int] = []
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen.append(message.delivered)
+        await asyncio.sleep(3 * LEASE_S)
+
+    await js.publish(f"{stream_name}.x", b"")
+    if way == "worker":
+        async with consumer.worker(handle) as worker:
+            await holds(lambda: worker.report.acked == 1)
+    else:
+        message = await consumer.next()
+        assert message is not None
+        async with message.processing():
+            await handle(message)
+    assert seen == [1]
+    assert (await consumer.info()).num_redelivered == 0
+    assert await consumer.next(timeout=2 * LEASE_S) is None
+
+
 async def test_lease_that_ends_before_the_look_is_told(js: JetStream, stream_name: str) -> None:
     told: list[BaseException] = []
     consumer = await make_work(js, stream_name, 1, ack_wait=60)
@@ -84,6 +111,7 @@ async def test_lease_that_ends_before_the_look_is_told(js: JetStream, stream_nam
 
     assert 1 <= worker.report.lost_leases <= len(begun)
     assert {type(each) for each in told} == {LeaseLostError}
+    assert not any("event loop" in str(each) for each in told)
 
 
 @pytest.mark.parametrize("keepalive", [True, False])

@@ -148,6 +148,31 @@ async def test_stop_keeps_messages_at_their_last_attempt_in_order(
     assert (worker.report.acked, worker.report.returned) == (10, 0)
 
 
+async def test_stop_during_a_drain_leaves_no_message_at_its_last_attempt_unseen(
+    js: JetStream, stream_name: str
+) -> None:
+    """The handler ends with the answer that the drain waits for as well."""
+    for number in range(10):
+        consumer = await make_work(js, f"{stream_name}_{number}", 4, max_deliver=1)
+        begun = asyncio.Event()
+        go_on = asyncio.Event()
+
+        async def handle(
+            message: DeliveredMessage, begun: asyncio.Event = begun, go_on: asyncio.Event = go_on
+        ) -> None:
+            del message
+            begun.set()
+            await go_on.wait()
+            await js.core.flush()
+
+        async with consumer.worker(handle, concurrency=1, prefetch=4) as worker:
+            await begun.wait()
+            await arrived(consumer, 4)
+            go_on.set()
+            await asyncio.gather(worker.drain(), worker.stop())
+        assert (worker.report.acked, worker.report.returned) == (4, 0)
+
+
 @pytest.mark.parametrize("way", ["timeout", "cancel", "handler", "twice"])
 async def test_all_that_an_end_gives_back_is_counted(
     js: JetStream, stream_name: str, way: str

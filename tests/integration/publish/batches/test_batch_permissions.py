@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import BatchBrokenError, PermissionDeniedError
+from natsstream.errors import BatchBrokenError, PermissionDeniedError, UsageError
 from natsstream.publish.batches.whole import store_together
 from natsstream.publish.outgoing import prepare
 from natsstream.testing import NatsServer
@@ -61,13 +61,23 @@ async def test_a_subject_that_is_not_allowed_ends_both_kinds_of_batches(
             with pytest.raises(PermissionDeniedError, match=r"batch into S: .*S\.closed") as told:
                 await later.commit()
             assert "publish S.closed" in told.value.hint
+            assert told.value.detail == "nothing of the batch is stored"
+            with pytest.raises(UsageError) as over:
+                await later.add("S.open", b"x")
+            assert "S.closed" in over.value.detail
         assert js._client._state._listeners == listeners  # pyright: ignore[reportPrivateUsage]
         async with stream.batch() as again:
             await again.add("S.open", b"x")
             await again.add("S.closed", b"x")
             await js.core.flush()
-            with pytest.raises(PermissionDeniedError, match=r"S\.closed"):
+            with pytest.raises(PermissionDeniedError, match=r"S\.closed") as told:
                 await again.add("S.open", b"x")
+            assert told.value.index is None
+        async with stream.batch() as long:
+            for number in range(249):
+                await long.add("S.closed" if number == 1 else "S.open", b"x")
+            with pytest.raises(PermissionDeniedError, match=r"S\.closed"):
+                await long.add("S.open", b"x")  # It asks for an answer.
         with pytest.raises(PermissionDeniedError, match=r"S\.closed"):
             await store_together(
                 js._api,  # pyright: ignore[reportPrivateUsage]
@@ -76,6 +86,21 @@ async def test_a_subject_that_is_not_allowed_ends_both_kinds_of_batches(
                 timeout=5,
             )
         assert (await stream.info()).state.messages == 0
+        # What is denied beside a batch is no fault of it.
+        async with stream.batch() as good:
+            await good.add("S.open", b"x")
+            await js.core.publish("T.closed", b"x")
+            await js.core.flush()
+            await good.add("S.open", b"x")
+            assert (await good.commit()).count == 2
+        stored = await store_together(
+            js._api,  # pyright: ignore[reportPrivateUsage]
+            "S",
+            [prepare("S.open", b"x")] * 2,
+            timeout=5,
+        )
+        assert stored.count == 2
+        assert js._client._state._listeners == listeners  # pyright: ignore[reportPrivateUsage]
         async with stream.ingest() as began:
             with pytest.raises(BatchBrokenError) as caught:
                 await began.send("S.closed", b"x")

@@ -154,3 +154,11 @@ def test_window_that_is_resized_asks_for_what_fits_it_now() -> None:
         flow.take(50)
     flow.finish()
     assert flow.want(0) == 8
+
+
+def test_what_is_put_back_waits_again_and_was_not_handed_out() -> None:
+    window = PullWindow(10, stop_after=5)
+    window.arrive(4)
+    window.take(4)
+    window.put_back(3)
+    assert (window.waiting, window.to_hand) == (3, 4)
