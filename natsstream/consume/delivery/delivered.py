@@ -169,6 +169,7 @@ class DeliveredMessage(Message):
         Source: ADR-15; nats.go jetstream/message.go Ack, DoubleAck.
         """
         if confirm:
+            check_bool(confirm, "confirm")
             await self._ask(AckKind.ACK, ACK, timeout)
             return
         if self._verdict is not None:
@@ -305,6 +306,7 @@ class DeliveredMessage(Message):
         self, verdict: AckKind, body: bytes, timeout: float | None, *, confirm: bool
     ) -> None:
         if confirm:
+            check_bool(confirm, "confirm")
             await self._ask(verdict, body, timeout)
             return
         if self._verdict is not None:

@@ -354,3 +354,34 @@ async def test_verdicts_reach_a_server_with_the_second_form_of_ack_subjects() ->
             assert fourth is not None
             await fourth.term(reason="x", confirm=True)
             assert await is_settled(worker)
+
+
+@pytest.mark.parametrize("way", ["rollup", "purge"])
+async def test_what_was_given_back_comes_at_once_beside_purges_that_no_filter_covers(
+    js: JetStream, stream_name: str, way: str
+) -> None:
+    """As the guide advises: a consumer that covers them redelivers only after its `ack_wait`."""
+    stream = await js.streams.create(
+        stream_name, subjects=[f"{stream_name}.>"], allow_rollup_hdrs=True
+    )
+    data = f"{stream_name}.data.>"
+    consumer = await stream.consumers.create("c", ack_wait=600, filters=[data])
+    for _ in range(8):
+        await js.publish(f"{stream_name}.data.x", b"")
+    for message in await consumer.fetch(8):
+        await message.nak()
+    for _ in range(2):
+        await js.publish(f"{stream_name}.state", b"", rollup="subject" if way == "rollup" else None)
+    if way == "purge":
+        await stream.purge(subject=f"{stream_name}.state")
+    assert len(await consumer.fetch(8, timeout=30)) == 8
+
+
+async def test_confirm_is_a_bool(js: JetStream, stream_name: str) -> None:
+    message = await (await worker_of(js, stream_name, 1)).next()
+    assert message is not None
+    wrong: Any = "yes"
+    for settle in (message.ack, message.nak, message.term):
+        with pytest.raises(ConfigError, match="confirm"):
+            await settle(confirm=wrong)
+    await message.ack()
