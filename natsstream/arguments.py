@@ -269,7 +269,8 @@ def misfit(function: Callable[..., object], count: int) -> str:
     return ""
 
 
-# Its "latest" is what comes from now on, not the last message.
+# Where a consumer starts; "latest" is what comes from now on there, not the last message.
+_POLICIES = frozenset(("all", "last", "new"))
 _OF_KAFKA = {"earliest": "all", "latest": "new"}
 
 
@@ -278,7 +279,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     words = list(known)
     same = [each for each in words if each.casefold() == word.casefold()]
     other = _OF_KAFKA.get(word)
-    if other in words:
+    if other is not None and _POLICIES.issubset(words):
         return f"did you mean {other}? "
     close = same or difflib.get_close_matches(word, words, n=1)
     return f"did you mean {close[0]}? " if close else ""

@@ -22,6 +22,7 @@ from natsstream.arguments import (
     check_texts,
     counted,
     described,
+    did_you_mean,
 )
 from natsstream.errors import ConfigError, SubjectError
 from natsstream.options import ConnectOptions
@@ -125,6 +126,7 @@ def test_word_of_kafka_is_answered_with_that_of_nats() -> None:
     with pytest.raises(ConfigError) as caught:
         check_choice("latest", "deliver_policy", ("all", "last", "new"))
     assert caught.value.hint.startswith("did you mean new?")
+    assert did_you_mean("latest", ["latests", "new"]) == "did you mean latests? "
 
 
 def test_misspelt_choice_is_answered_with_what_was_probably_meant() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
+from time import monotonic
 
 from natsstream.consume.delivery.limit_watch import LimitWatch
 from natsstream.consume.delivery.source import ConsumerSource
@@ -26,6 +28,10 @@ class LeaseLook:
         source: The consumer, as it was last seen.
         limit_watch: The handle's; it knows if the user may look.
         tell: Gets the consumer as it is now, where it was changed.
+
+    Attributes:
+        known_at: When the last look began that was answered, by the monotonic clock: until then the
+            lease was the one that is known.
     """
 
     def __init__(
@@ -38,6 +44,7 @@ class LeaseLook:
         self._limit_watch = limit_watch
         self._tell = tell
         self._looked_at = -LOOK_EVERY_S
+        self.known_at: float = -inf
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -56,6 +63,7 @@ class LeaseLook:
             self._task.cancel()
 
     async def _look(self) -> None:
+        begun = monotonic()
         try:
             info = await self._source.info(_TIMEOUT_S)
         except PermissionDeniedError:
@@ -69,3 +77,4 @@ class LeaseLook:
         if now != self._source:  # Or the consumer was made anew, which readers are told.
             self._source = now
             self._tell(now)
+        self.known_at = begun

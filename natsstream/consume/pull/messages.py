@@ -155,8 +155,13 @@ class ConsumerMessages:
         Args:
             last_delivery: Messages at this delivery, or a later one, are kept; None keeps none.
 
+        Raises:
+            ConfigError: It is no number from 1 on; nothing has ended.
+
         Cost: as for `drain`.
         """
+        if last_delivery is not None:
+            check_int(last_delivery, "last_delivery", minimum=1)
         session = self._opened()
         session.check_loop()
         await session.hand_over(last_delivery)

@@ -62,10 +62,11 @@ class InProgressTimer:
     def renew(self, source: ConsumerSource) -> None:
         """Take a changed lease over, and remind the server at once."""
         self._lease_s = source.lease_s
+        known_at = self._ack_sender.lease_look.known_at
         for heard in (self._heard, self._heard_waiting):
             for message, at in heard.items():
                 # The lease may have been this short before the last reminder.
-                if at - self._heard_before.get(message, at) > self._lease_s:
+                if at > known_at and at - self._heard_before.get(message, at) > self._lease_s:
                     heard[message] = -inf
         if self._timer is not None:
             self._timer.cancel()

@@ -115,11 +115,17 @@ def make_policy(options: WorkOptions, source: ConsumerSource) -> Policy:
 
 
 def renew_policy(policy: Policy, options: WorkOptions, source: ConsumerSource) -> Policy:
-    """Return the policy after the consumer was changed; the attempts stay as they were.
+    """Return the policy after the consumer was changed.
 
-    Messages that are here may have been delivered more often than a lowered `max_deliver` allows.
+    Attempts that follow its `max_deliver` are raised and never lowered: messages that are here may
+    have been delivered more often than a lowered one allows.
     """
-    return replace(policy, backoff=_backoff(options, source), max_deliver=_limit(source))
+    limit, attempts = _limit(source), policy.max_attempts
+    if options.max_attempts is None and attempts is not None:
+        attempts = max(attempts, limit or ATTEMPTS_BEFORE_LETTER)
+    return replace(
+        policy, backoff=_backoff(options, source), max_attempts=attempts, max_deliver=limit
+    )
 
 
 def _limit(source: ConsumerSource) -> int | None:

@@ -139,7 +139,8 @@ class Outcomes:
             await message.nak(delay=decision.delay_s)
             report.retried += 1
         elif decision.action == "give_up":
-            await message.nak()  # So the server reports it now, not after ack_wait.
+            # So that the server reports it now, not after ack_wait.
+            await message.nak(delay=decision.delay_s or None)
             report.given_up += 1
         elif decision.action == "term":
             await message.term(reason=printable_reason(decision.text))

@@ -40,7 +40,7 @@ class Decision:
     Attributes:
         action: "ack", "nak" with `delay_s`, "dead": store it and terminate, "term", or "give_up":
             the server will not deliver it again.
-        delay_s: Seconds until it is delivered again.
+        delay_s: Seconds until it is delivered again, if it is.
         reason: Why it is dead.
         text: The error or reason, one line.
     """
@@ -83,9 +83,11 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
     last = last_delivery(policy) if policy.has_letters else policy.max_attempts
     if last is not None and delivered >= last:
         return _dead("attempts", _text(error), policy)
-    # Raised since the last look, the server delivers it again all the same.
     if policy.max_deliver is not None and delivered >= policy.max_deliver:
-        return Decision(action="give_up", text=_text(error))
+        # Where the limit was raised since the last look, the server delivers it again all the same.
+        is_beyond = delivered > policy.max_deliver
+        delay_s = policy.backoff.delay_s(delivered) if is_beyond else 0
+        return Decision(action="give_up", delay_s=delay_s, text=_text(error))
     delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
     if delay_s is not None:
         return Decision(action="nak", delay_s=delay_s, text=_text(error))

@@ -311,6 +311,7 @@ class AtomicBatch:
     async def _stage(self, message: Prepared, block: bytes) -> None:
         """Send a message that does not end the batch."""
         sender = self._wire()
+        before = sender.sent
         self._largest = max(self._largest, (len(message.data) + len(block), message.subject))
         try:
             await sender.stage(message.subject, message.data, block)
@@ -319,8 +320,10 @@ class AtomicBatch:
             self._end(failure)
             raise failure from error
         except NatsStreamError as error:
-            if not isinstance(error, PermissionDeniedError) or error.subject == message.subject:
-                error.index = sender.sent - 1  # Else an earlier one was refused.
+            # Else an earlier message was denied, and this one was not sent, or is innocent.
+            is_denied = isinstance(error, PermissionDeniedError)
+            if not is_denied or (sender.sent > before and error.subject == message.subject):
+                error.index = sender.sent - 1
             if isinstance(error, TransportError):
                 error.hint = "nothing of the batch is stored: begin it again"
             self._end(error)

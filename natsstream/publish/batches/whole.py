@@ -50,9 +50,9 @@ async def store_together(
     Cost: one round trip, and a few milliseconds in a file store with one replica.
     """
     client, batch_id = api.client, secrets.token_urlsafe(_ID_BYTES)
-    sender = AtomicSender(client, stream, batch_id)
     # The first message has a reply subject: why a batch cannot begin is said to it alone.
     reply, answer = client.requests.expect(messages[0].subject)
+    sender = AtomicSender(client, stream, batch_id)
     mark, largest = batch_mark(batch_id), client.max_payload_bytes
     *others, final = messages
     is_over = False

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from natsstream import HeartbeatsMissed, connect
+from natsstream.errors import ConfigError
 from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
 from tests.support.pulling import (
@@ -92,6 +93,9 @@ async def test_reader_goes_on_after_a_cancelled_hand_over(js: JetStream, stream_
     worker = await worker_of(js, stream_name, 3)
     async with worker.consume() as messages:
         found = await take(messages, 3)
+        for wrong in (0, True, len):
+            with pytest.raises(ConfigError, match="last_delivery"):
+                await messages.hand_over(cast("Any", wrong))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
                 await messages.hand_over(None)

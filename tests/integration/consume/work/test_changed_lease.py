@@ -82,7 +82,10 @@ async def test_handlers_that_are_shorter_than_a_look_learn_of_it(
         message = await consumer.next()
         assert message is not None
         async with message.processing():
+            other = await (await js.streams.get(stream_name)).consumers.get("c")
+            again = asyncio.create_task(other.next(timeout=3 * LEASE_S))
             await handle(message)
+            assert await again is None
     assert seen == [1]
     assert (await consumer.info()).num_redelivered == 0
     assert await consumer.next(timeout=2 * LEASE_S) is None

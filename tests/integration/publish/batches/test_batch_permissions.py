@@ -71,7 +71,7 @@ async def test_a_subject_that_is_not_allowed_ends_both_kinds_of_batches(
             await again.add("S.closed", b"x")
             await js.core.flush()
             with pytest.raises(PermissionDeniedError, match=r"S\.closed") as told:
-                await again.add("S.open", b"x")
+                await again.add("S.closed", b"x")
             assert told.value.index is None
         async with stream.batch() as long:
             for number in range(249):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from math import inf
+from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import Mock
@@ -66,11 +68,15 @@ async def test_looks_are_half_the_time_apart_and_one_at_a_time(
     assert [each.lease_s for each in found] == [1, 2]
 
 
-async def test_what_was_held_over_a_shorter_lease_is_lost() -> None:
-    """Also what waits for a free task; not what is younger than the last reminder."""
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_what_was_held_over_a_shorter_lease_is_lost(*, is_known: bool) -> None:
+    """Also what waits for a free task; not what is younger than the last reminder.
+
+    A look after that reminder has shown that the lease was the known one.
+    """
     client = SimpleNamespace(is_closed=False, is_connected=True)
     source = replace(SOURCE, api=cast("Api", SimpleNamespace(client=client)))
-    look = SimpleNamespace(begin=list, end=list)
+    look = SimpleNamespace(begin=list, end=list, known_at=-inf)
     sender = SimpleNamespace(source=source, lease_look=look, send=Mock())
     report = WorkReport()
     handled, waits, young = (cast("DeliveredMessage", Mock(is_settled=False)) for _ in range(3))
@@ -82,9 +88,12 @@ async def test_what_was_held_over_a_shorter_lease_is_lost() -> None:
     await asyncio.sleep(0.1)
     remind()
     timer.begin(young)
+    if is_known:
+        look.known_at = monotonic()
     timer.renew(replace(SOURCE, ack_wait_ns=50_000_000))
     timer.begin(waits)
-    assert [timer.is_lost(each) for each in (handled, waits, young)] == [True, True, False]
-    assert report.lost_leases == 2
+    is_lost = not is_known
+    assert [timer.is_lost(each) for each in (handled, waits, young)] == [is_lost, is_lost, False]
+    assert report.lost_leases == 2 * is_lost
     assert timer.blocked_s(handled) == 0
     timer.close()

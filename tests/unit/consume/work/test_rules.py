@@ -93,8 +93,10 @@ def test_server_gives_up_what_fails_at_the_last_delivery(error: BaseException) -
 
     assert decide(error, delivered=2, policy=rules).action == "nak"
     assert decide(error, delivered=3, policy=rules).action == "give_up"
-    # Delivered before the limit was lowered: it does not come again.
-    assert decide(error, delivered=4, policy=rules).action == "give_up"
+    # Delivered before the limit was lowered it does not come again; where it was raised it does.
+    assert decide(error, delivered=3, policy=rules).delay_s == 0
+    beyond = decide(error, delivered=4, policy=rules)
+    assert (beyond.action, beyond.delay_s) == ("give_up", rules.backoff.delay_s(4))
     assert decide(Reject("x"), delivered=3, policy=rules).action == "term"
     assert decide(None, delivered=3, policy=rules).action == "ack"
 
@@ -137,6 +139,16 @@ def test_lowered_max_deliver_ends_with_a_letter_and_abandons_nothing() -> None:
     assert [decide(ValueError(), delivered=n, policy=now).action for n in (2, 3)] == ["nak", "dead"]
     assert not is_abandoned(4, now)
     assert last_delivery(now) == 3
+
+
+@pytest.mark.parametrize(("before", "now", "found"), [(2, 6, 6), (6, 2, 6), (2, -1, 5), (-1, 9, 9)])
+def test_attempts_that_follow_max_deliver_are_raised_with_it(
+    before: int, now: int, found: int
+) -> None:
+    for attempts, wanted in ((None, found), (1, 1)):
+        options = WorkOptions(max_attempts=attempts, dead_letter="Q")
+        policy = make_policy(options, source(max_deliver=before))
+        assert renew_policy(policy, options, source(max_deliver=now)).max_attempts == wanted
 
 
 @pytest.mark.parametrize(
