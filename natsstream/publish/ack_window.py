@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Generator
+from copy import copy
 from typing import Any
 
 from natsstream.errors import NatsStreamError
@@ -200,3 +201,15 @@ class AckWindow:
         for future in failed:
             if not future.is_seen:
                 future.result()
+
+    def raise_earlier(self) -> None:
+        """As `raise_failure`, for a call that then sends nothing, which the error says."""
+        if not self._failed:
+            return
+        try:
+            self.raise_failure()
+        except NatsStreamError as error:
+            told = copy(error)  # The future keeps its own.
+            own = "it is the error of an earlier message; that of this call was not sent"
+            told.detail = f"{error.detail}; {own}" if error.detail else own
+            raise told from error

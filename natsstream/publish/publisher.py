@@ -158,7 +158,8 @@ class Publisher:
             UnsupportedServerError: The server is too old for an argument; nothing was sent.
             TransportError: With `retry_for`: no stream info within that time, or within
                 `request_timeout` if that is longer; nothing was sent.
-            NatsStreamError: An earlier message failed, and its future was not read.
+            NatsStreamError: An earlier message failed, and its future was not read. Its error is
+                raised once, and this message was not sent.
         """
         if asyncio.get_running_loop() is not self._loop:
             self._api.client.check_loop()
@@ -166,12 +167,12 @@ class Publisher:
             await self._prepare(subject)
         given = None
         if headers is msg_id is expect is ttl is rollup is schedule is None:
-            self._window.raise_failure()
+            self._window.raise_earlier()
             if (future := self._send_at_once(subject, data)) is not None:
                 return future
         else:
             given = PublishMessage(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
-        return await self._send(self._window.raise_failure, subject, data, given)
+        return await self._send(self._window.raise_earlier, subject, data, given)
 
     async def send_many(
         self, messages: Iterable[PublishMessage | tuple[str, Payload]]
@@ -196,7 +197,7 @@ class Publisher:
         Cost: about 300 bytes a message until the call returns; pass a long source in parts.
         """
         self._api.client.check_loop()
-        self._window.raise_failure()
+        self._window.raise_earlier()
         futures: list[AckFuture] = []
         failures = self._window.failures
         check_messages(messages)

@@ -22,6 +22,8 @@ from tests.conftest import MAX_PAYLOAD_BYTES
 from tests.support.streams import payload
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from natsstream import JetStream, PubAck
 
 pytestmark = pytest.mark.asyncio
@@ -279,6 +281,28 @@ async def test_first_failure_of_many_is_raised_with_its_index(
     assert found[:10] == [payload(number) for number in range(10)]
     assert found[-1] == b"next"
     assert len(found) < 20
+
+
+@pytest.mark.parametrize("way", ["send", "headers", "many"])
+async def test_send_that_raises_an_earlier_error_says_that_nothing_was_sent(
+    js: JetStream, stream_name: str, way: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.*"], max_msg_size=1_000)
+    async with js.publisher() as publisher:
+        refused = await publisher.send(f"{stream_name}.large", bytes(5_000))
+        await asyncio.wait([refused])
+        small = f"{stream_name}.small"
+        sending: Awaitable[object] = {
+            "send": lambda: publisher.send(small),
+            "headers": lambda: publisher.send(small, headers={"a": "b"}),
+            "many": lambda: publisher.send_many([(small, b"")]),
+        }[way]()
+        with pytest.raises(NatsStreamError, match=r"publish to .*\.large: ") as caught:
+            await sending
+        assert "an earlier message; that of this call was not sent" in caught.value.detail
+        assert "of this call" not in str(refused.exception())
+        await publisher.send(f"{stream_name}.small", b"")
+    assert (await stream.info()).state.messages == 1
 
 
 async def test_blocking_door_sends_many_in_one_call(server: NatsServer, stream_name: str) -> None:
