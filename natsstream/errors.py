@@ -152,6 +152,11 @@ if not TYPE_CHECKING:  # Type checkers report a name that is missing by themselv
         return isinstance(value, type) and issubclass(value, NatsStreamError)
 
 
+def _remade(kind: type[NatsStreamError], args: tuple[object, ...]) -> NatsStreamError:
+    """Return the error of a copy or a pickle, whose attributes follow."""
+    return kind.__new__(kind, *args)
+
+
 class NatsStreamError(Exception):
     """The root of all errors that natsstream raises.
 
@@ -173,6 +178,10 @@ class NatsStreamError(Exception):
         self.detail = detail
         self.hint = hint
         self.retryable = retryable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without `__init__`, which wants more than the message in many classes.
+        return _remade, (type(self), self.args), vars(self)
 
     def name_call(self, what: str) -> None:
         """Put the operation before the message, of an error that no other call holds."""

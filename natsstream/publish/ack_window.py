@@ -80,12 +80,18 @@ class AckFuture(asyncio.Future[PubAck]):
 class AckWindow:
     """Counts the messages that wait for acks, and completes them.
 
+    Args:
+        count_max: Messages that may wait.
+        size_max: Their bytes.
+        is_hidden: Whether errors say nothing of the call that raises them.
+
     Attributes:
         count: Number of messages.
         size: Their bytes.
     """
 
-    def __init__(self, count_max: int, size_max: int) -> None:
+    def __init__(self, count_max: int, size_max: int, *, is_hidden: bool = False) -> None:
+        self._is_hidden = is_hidden
         self.count: int = 0
         self.size: int = 0
         self._count_max = count_max
@@ -209,7 +215,13 @@ class AckWindow:
         try:
             self.raise_failure()
         except NatsStreamError as error:
+            if self._is_hidden:
+                raise
             told = copy(error)  # The future keeps its own.
-            own = "it is the error of an earlier message; that of this call was not sent"
+            own = "it is the error of an earlier message; this call has sent nothing"
             told.detail = f"{error.detail}; {own}" if error.detail else own
-            raise told from error
+            told.index = None
+            try:
+                raise told from error
+            finally:
+                del told  # Its traceback holds this frame.

@@ -74,7 +74,7 @@ class Publisher:
         self._loop = api.client.loop
         self._options = options
         self._logs = logs
-        self._window = AckWindow(options.max_pending, options.max_pending_bytes)
+        self._window = self._new_window()
         self._sender: PipelinedSender | None = None
         self._subscription: Subscription | None = None
         self._prefix = ""
@@ -103,7 +103,7 @@ class Publisher:
             raise UsageError("the publisher is open already", hint="make one for each block")
         client = self._api.client
         # Nothing of an earlier block: neither its failures nor where its acks went to.
-        self._window = AckWindow(self._options.max_pending, self._options.max_pending_bytes)
+        self._window = self._new_window()
         self._refusal = None
         self._is_left = False
         self._prefix = f"{client.new_inbox()}."
@@ -119,6 +119,11 @@ class Publisher:
         self._unwatch = client.watch(self._on_connection)
         self._unwatch_denied = client.watch_denied(self._on_denied)
         return self
+
+    def _new_window(self) -> AckWindow:
+        # A caller that hides this publisher has no call of which an error could speak.
+        count_max, size_max = self._options.max_pending, self._options.max_pending_bytes
+        return AckWindow(count_max, size_max, is_hidden=not self._logs)
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

@@ -83,15 +83,14 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
     last = last_delivery(policy) if policy.has_letters else policy.max_attempts
     if last is not None and delivered >= last:
         return _dead("attempts", _text(error), policy)
+    delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
+    if delay_s is None:
+        delay_s = policy.backoff.delay_s(delivered)
     if policy.max_deliver is not None and delivered >= policy.max_deliver:
         # Where the limit was raised since the last look, the server delivers it again all the same.
         is_beyond = delivered > policy.max_deliver
-        delay_s = policy.backoff.delay_s(delivered) if is_beyond else 0
-        return Decision(action="give_up", delay_s=delay_s, text=_text(error))
-    delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
-    if delay_s is not None:
-        return Decision(action="nak", delay_s=delay_s, text=_text(error))
-    return Decision(action="nak", delay_s=policy.backoff.delay_s(delivered), text=_text(error))
+        return Decision(action="give_up", delay_s=delay_s if is_beyond else 0, text=_text(error))
+    return Decision(action="nak", delay_s=delay_s, text=_text(error))
 
 
 def fate(decision: Decision) -> str:

@@ -320,9 +320,9 @@ class AtomicBatch:
             self._end(failure)
             raise failure from error
         except NatsStreamError as error:
-            # Else an earlier message was denied, and this one was not sent, or is innocent.
+            # Else this one was not sent, or an earlier one was denied.
             is_denied = isinstance(error, PermissionDeniedError)
-            if not is_denied or (sender.sent > before and error.subject == message.subject):
+            if sender.sent > before and (not is_denied or error.subject == message.subject):
                 error.index = sender.sent - 1
             if isinstance(error, TransportError):
                 error.hint = "nothing of the batch is stored: begin it again"

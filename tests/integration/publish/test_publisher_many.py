@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio
 
+NO_CLOSED = """
+accounts { A { jetstream: enabled, users: [
+  { user: u, password: pw, permissions: { publish: { deny: "S.closed" } } }
+] } }
+"""
 NO_INBOX = """
 accounts { A { jetstream: enabled, users: [
   { user: all, password: pw }
@@ -299,10 +304,25 @@ async def test_send_that_raises_an_earlier_error_says_that_nothing_was_sent(
         }[way]()
         with pytest.raises(NatsStreamError, match=r"publish to .*\.large: ") as caught:
             await sending
-        assert "an earlier message; that of this call was not sent" in caught.value.detail
-        assert "of this call" not in str(refused.exception())
+        assert "an earlier message; this call has sent nothing" in caught.value.detail
+        assert "this call" not in str(refused.exception())
         await publisher.send(f"{stream_name}.small", b"")
     assert (await stream.info()).state.messages == 1
+
+
+async def test_send_after_a_denied_one_raises_the_denial() -> None:
+    """Its error is copied, and has attributes of its own."""
+    with NatsServer(config=NO_CLOSED) as server:
+        async with connect(server.url, user="u", password="pw") as js:  # noqa: S106 - a test's.
+            await js.streams.create("S", subjects=["S.*"])
+            async with js.publisher() as publisher:
+                denied = await publisher.send("S.closed")
+                await asyncio.wait([denied])
+                with pytest.raises(PermissionDeniedError) as caught:
+                    await publisher.send("S.open")
+                await publisher.send("S.open")
+    assert (caught.value.subject, caught.value.index) == ("S.closed", None)
+    assert caught.value.detail.startswith("it is the error of an earlier message")
 
 
 async def test_blocking_door_sends_many_in_one_call(server: NatsServer, stream_name: str) -> None:
