@@ -371,12 +371,13 @@ class Worker:
             except NatsStreamError as error:
                 self._fail(error)
                 return None
-        last = last_delivery(self._outcomes.policy)
-        if self._is_ending and (last is None or message.delivered < last):
-            # Handed out while it was stopped: nothing has begun.
-            self.report.returned += 1
-            with suppress(NatsStreamError):
-                await message.nak()
+        if self._is_ending:
+            last = last_delivery(self._outcomes.policy)
+            if last is None or message.delivered < last:
+                # Handed out while it was stopped: nothing has begun.
+                self.report.returned += 1
+                with suppress(NatsStreamError):
+                    await message.nak()
         return message
 
     def _raise_failure(self) -> None:
