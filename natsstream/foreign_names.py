@@ -223,6 +223,7 @@ _STREAM: Mapping[str, str] = {
     "messages": "stream.read()",
     "next": "stream.consumers.ensure(name), then consumer.next()",
     "pull_subscribe": "stream.consumers.ensure(name), then consumer.fetch(n)",
+    "publisher": "js.publisher(), then publisher.send(subject, data)",
     "seek": "stream.read(first_seq=...), or stream.consumers.reset(name, sequence=...)",
     "stream_info": "stream.info()",
     "state": "stream.cached.state, or that of stream.info()",

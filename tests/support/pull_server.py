@@ -381,6 +381,7 @@ class FakeApi:
                 "config": {"max_waiting": 512},
                 "delivered": {"stream_seq": 0},
                 "ack_floor": {"stream_seq": 0},
+                "num_pending": len(self._server.pending),
                 "num_waiting": waiting,
                 "created": "1970-01-01T00:00:00.000000001Z",
             },

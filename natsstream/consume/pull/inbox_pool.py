@@ -15,8 +15,8 @@ from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.open_pulls import PullTimes
 from natsstream.consume.pull.outcomes import PullOutcome, PullStatus
 from natsstream.consume.pull.requests import FetchOptions
-from natsstream.consume.pull.session import give_back
 from natsstream.consume.pull.subscription import PullSubscription
+from natsstream.consume.pull.withdrawal import give_back
 from natsstream.errors import NatsStreamError
 from natsstream.events import PermissionDenied
 

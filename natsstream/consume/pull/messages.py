@@ -141,7 +141,8 @@ class ConsumerMessages:
 
         Returns when the server sends no more. Draining twice is fine.
 
-        Cost: one round trip; while messages are arriving, up to a quarter of a second more.
+        Cost: two round trips; up to a quarter of a second more while messages are arriving, and up
+        to two seconds more while the server does not answer.
         """
         session = self._opened()
         session.check_loop()

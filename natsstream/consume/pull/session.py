@@ -11,13 +11,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from enum import Enum
 
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.api.consumer_requests import unpin_consumer
-from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.events import (
     ConsumerDeleted,
@@ -41,12 +39,12 @@ from natsstream.consume.pull.outcomes import (
 from natsstream.consume.pull.requests import ConsumeOptions, PullRequests, pin_of
 from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.consume.pull.window import PullWindow
+from natsstream.consume.pull.withdrawal import flush_acks, give_back, withdraw
 from natsstream.errors import (
     ConnectionLostError,
     ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
-    RequestTimeoutError,
 )
 from natsstream.events import PermissionDenied
 from natsstream.read.event_stream import EventStream
@@ -172,7 +170,7 @@ class ConsumeSession:
         # A cancelled end waits for nothing; messages in flight are nak'ed.
         lingers = True
         try:
-            lingers = not await self._withdraw()
+            lingers = not await withdraw(self._subscription, self._ack_sender)
         finally:
             self._close(lingers=lingers)
 
@@ -206,7 +204,7 @@ class ConsumeSession:
         try:
             await self.drain()
             if was_drained:  # Acks that were sent since may be refused.
-                await self._flush_acks()
+                await flush_acks(self._ack_sender)
         finally:
             self._close(lingers=True)
             self._unwatch_denied()
@@ -260,29 +258,6 @@ class ConsumeSession:
         """Raise the error of a refused ack, unless a reader has raised it."""
         if not self._may_ack and not self._is_told:
             self._raise_failure()
-
-    async def _withdraw(self) -> bool:
-        """Ask for no more; False when the server, which is there, has not said that it heard it."""
-        subscription, now = self._subscription, self._loop.time
-        tuning = self._source.tuning
-        until = now() + tuning.busy_max_s
-        while subscription.pulls.left(now()) and now() < until:
-            if subscription.pulls.delivered_at <= now() - tuning.busy_s:
-                break
-            await asyncio.sleep(tuning.busy_s / 4)
-        subscription.stop()
-        return await self._flush_acks()
-
-    async def _flush_acks(self) -> bool:
-        """Wait until the server has heard all; False when it has not said so in time."""
-        self._ack_sender.flush()
-        try:
-            await self._client.flush(self._source.tuning.flush_s)
-        except RequestTimeoutError:
-            return False
-        except NatsStreamError:  # Without a server nothing is in flight.
-            pass
-        return True
 
     def _close(self, *, lingers: bool = False) -> None:
         """Free everything here and on the server, without waiting; closing twice is fine."""
@@ -633,18 +608,3 @@ class ConsumeSession:
         self._has_to_look = is_due and not (self._recovery.cause or self.is_ended)
         if self._has_to_look:
             self._wake.set()
-
-
-def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> int:
-    """Give messages back that nobody took, for others to get at once; return how many it gave."""
-    count = 0
-    if ack_sender.source.ack_policy == "none":
-        return count
-    with suppress(NatsStreamError):  # On a closed connection they come again by themselves.
-        for message in messages:
-            if not message.is_settled:
-                ack_sender.send(message.reply, b"-NAK")
-                message.begin_verdict(AckKind.NAK)
-                count += 1
-        ack_sender.flush()
-    return count

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from natsstream import Consumer, JetStream
     from natsstream.consume.delivery.delivered import DeliveredMessage
     from natsstream.consume.work.worker import Worker
-    from natsstream.testing import NatsNode
+    from natsstream.testing import NatsNode, NatsServer
 
 pytestmark = pytest.mark.asyncio
 
@@ -73,6 +73,29 @@ async def test_stop_leaves_no_message_at_its_last_attempt_unseen(
     await consumer.run(handle, until_empty=True)
 
     assert seen == Counter(b"%d" % number for number in range(100))
+
+
+async def test_stop_waits_for_a_server_that_stands_still(fresh_server: NatsServer) -> None:
+    """It counts messages as delivered that a reader no longer waits for."""
+    async with connect(fresh_server.url) as js:
+        consumer = await make_work(js, "S", 1_000)
+        seen = Counter[bytes]()
+
+        async def handle(message: DeliveredMessage) -> None:
+            seen[message.data] += 1
+            await asyncio.sleep(0)
+
+        for share in range(1, 13):
+            async with consumer.worker(
+                handle, concurrency=4, max_attempts=1, prefetch=50
+            ) as worker:
+                await holds(lambda share=share: seen.total() >= 60 * share)
+                fresh_server.pause()
+                asyncio.get_running_loop().call_later(0.1, fresh_server.resume)
+                await worker.stop()
+        await consumer.run(handle, until_empty=True)
+
+    assert seen == Counter(b"%d" % number for number in range(1_000))
 
 
 async def test_stop_counts_what_it_gives_back(js: JetStream, stream_name: str) -> None:
