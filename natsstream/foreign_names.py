@@ -264,13 +264,13 @@ _KV: Mapping[str, str] = {
 
 _WATCH: Mapping[str, str] = {
     "next": "anext(watch), or `async for entry in watch`",
-    "stop": "leave the block of `async with kv.watch() as watch`",
+    "stop": "watch.close(), or leave the block of `async with kv.watch() as watch`",
     "updates": "anext(watch), or `async for entry in watch`",
 }
 
 _OBJECT_WATCH: Mapping[str, str] = {
     "next": "anext(watch), or `async for info in watch`",
-    "stop": "leave the block of `async with box.watch() as watch`",
+    "stop": "watch.close(), or leave the block of `async with box.watch() as watch`",
     "updates": "anext(watch), or `async for info in watch`",
 }
 
@@ -279,7 +279,8 @@ _ORDERED: Mapping[str, str] = {
     "messages": "`async for message in reader`",
     "next": "anext(reader), or `async for message in reader`",
     "next_msg": "anext(reader), or `async for message in reader`",
-    "unsubscribe": "leave the block of `async with stream.ordered() as reader`",
+    "stop": "reader.close(), or leave the block of `async with stream.ordered() as reader`",
+    "unsubscribe": "reader.close(), or leave the block of `async with stream.ordered() as reader`",
 }
 
 _LOCK: Mapping[str, str] = {

@@ -168,6 +168,8 @@ def __getattr__(name: str) -> object:
         return find_proxy(getattr(importlib.import_module(home), name))
     if name == "__version__":
         return natsstream.__version__
+    if name == "__all__":
+        return __dir__()
     if name not in _BORROWED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{name_here(name)}")
     found = getattr(natsstream, name)

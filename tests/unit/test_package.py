@@ -86,6 +86,12 @@ def test_dir_is_what_the_package_exports() -> None:
     assert dir(ns) == sorted(ns.__all__)
 
 
+def test_import_of_all_names_takes_those_that_are_told() -> None:
+    names: dict[str, object] = {}
+    exec("from natsstream.blocking import *", names)  # noqa: S102 - no test can write it plainly.
+    assert sorted(names.keys() - {"__builtins__"}) == dir(blocking)
+
+
 def test_rooms_of_their_own_are_found_without_an_import() -> None:
     program = "import natsstream as ns; print(ns.blocking.connect, ns.testing.NatsServer)"
 

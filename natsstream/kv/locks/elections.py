@@ -84,7 +84,9 @@ class Election(Generic[T]):
         if timeout is not None:
             check_seconds(timeout, "timeout", may_be_zero=True)
         key = LockKey(self._bucket, self.name, self.candidate, self._terms)
-        self._term = Lock(key, self._form, timeout_s=timeout, on_loss="cancel")
+        self._term = Lock(
+            key, self._form, timeout_s=timeout, on_loss="cancel", made_by="election.lead"
+        )
         return self._term
 
     async def run(self, work: Callable[[Lock[T]], Awaitable[object]]) -> None:

@@ -40,6 +40,7 @@ class Lock(Generic[T]):
         *,
         timeout_s: float | None,
         on_loss: Literal["cancel", "tell"],
+        made_by: str = "kv.lock",
     ) -> None:
         self.name: str = key.name
         self.holder: str = key.holder
@@ -48,6 +49,7 @@ class Lock(Generic[T]):
         self._form = form
         self._timeout_s = timeout_s
         self._cancels_on_loss = on_loss == "cancel"
+        self._made_by = made_by
         self._keeper: LeaseRenewer | None = None
         self._is_entered = False
         self._is_refused = False
@@ -73,7 +75,7 @@ class Lock(Generic[T]):
         waiting one consumer, and a round trip when the lock becomes free.
         """
         if self._is_entered:
-            raise UsageError("a lock is entered once", hint="call kv.lock() again")
+            raise UsageError("a lock is entered once", hint=f"call {self._made_by}() again")
         self._is_entered = True
         try:
             await self._check_bucket()
@@ -256,12 +258,13 @@ class Lock(Generic[T]):
     def _held(self) -> LeaseRenewer:
         if self._keeper is None:
             raise UsageError(
-                f"lock {self.name!r} is not held yet", hint="use it as `async with kv.lock(...)`"
+                f"lock {self.name!r} is not held yet",
+                hint=f"use it as `async with {self._made_by}(...)`",
             )
         return self._keeper
 
     def _given_back(self) -> UsageError:
-        return UsageError(f"lock {self.name!r} is given back", hint="call kv.lock() again")
+        return UsageError(f"lock {self.name!r} is given back", hint=f"call {self._made_by}() again")
 
     def __repr__(self) -> str:
         if self._keeper is None:

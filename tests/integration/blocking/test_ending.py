@@ -204,6 +204,38 @@ def test_reader_whose_connection_is_closed_is_told_how_to_open_another(server: N
     assert told == ["begun", "open a new one with natsstream.blocking.connect()"]
 
 
+FOLLOWERS: dict[str, tuple[Callable[[blocking.JetStream, str], Any], str]] = {
+    "consume": (lambda js, name: js.streams.get(name).consumers.ensure("c").consume(), "stop"),
+    "ordered": (lambda js, name: js.streams.get(name).ordered(), "close"),
+    "subscribe": (lambda js, name: js.core.subscribe(name), "close"),
+    "watch": (lambda js, name: js.kv.ensure(name).watch(), "close"),
+}
+
+
+@pytest.mark.parametrize("which", FOLLOWERS)
+def test_another_thread_ends_a_follower(
+    js: blocking.JetStream, stream_name: str, which: str
+) -> None:
+    js.streams.create(stream_name)
+    describe, ends = FOLLOWERS[which]
+    opened: list[Any] = []
+    told: list[str] = []
+
+    def follow() -> None:
+        with describe(js, stream_name) as items:
+            opened.append(items)
+            told.extend(repr(item) for item in items)
+            told.append("at its end")
+
+    following = threading.Thread(target=follow)
+    following.start()
+    eventually(lambda: bool(opened))
+    getattr(opened[0], ends)()
+    following.join(RUN_TIMEOUT_S)
+
+    assert told == ["at its end"]
+
+
 def test_leaving_the_connection_ends_a_read_without_a_hole(fresh_server: NatsServer) -> None:
     with blocking.connect(fresh_server.url) as js:
         messages = read_that_will_wait(js, fresh_server)

@@ -143,7 +143,10 @@ async def test_a_candidate_campaigns_once_at_a_time(kv: KeyValue) -> None:
             election.lead()
     async with election.lead():
         pass
-    election.lead()  # Who describes a term and never enters it does not campaign.
+    unused = election.lead()  # Who describes a term and never enters it does not campaign.
+    with pytest.raises(UsageError) as refused:
+        unused.check()
+    assert "election.lead(...)" in refused.value.hint
     async with election.lead(timeout=20) as term:
         assert term.is_in_use
         assert election.is_leader
