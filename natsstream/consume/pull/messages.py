@@ -141,8 +141,8 @@ class ConsumerMessages:
 
         Returns when the server sends no more. Draining twice is fine.
 
-        Cost: two round trips; up to a quarter of a second more while messages are arriving, and up
-        to two seconds more while the server does not answer.
+        Cost: one round trip; where pulls are open one or two more, and up to a quarter of a second
+        while the consumer delivers. Two seconds more while the server does not answer.
         """
         session = self._opened()
         session.check_loop()

@@ -13,20 +13,19 @@ from math import inf
 
 from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.delivery.limit_watch import is_held_up
 from natsstream.consume.pull.open_pulls import OpenPulls
 from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.errors import NatsStreamError, PermissionDeniedError, RequestTimeoutError
 
 
 async def withdraw(subscription: PullSubscription, ack_sender: AckSender) -> bool:
-    """Ask for no more; messages in flight have arrived when it returns.
+    """Ask for no more, and wait for what is in flight, within limits.
 
     Returns:
         False when the server, which is there, has not said that it heard it.
 
-    Cost: a round trip; one more where pulls are open, and up to a quarter of a second while
-    messages come.
+    Cost: a round trip; where pulls are open one or two more, and up to a quarter of a second while
+    the consumer delivers.
     """
     await _wait_while_filled(subscription.pulls, ack_sender)
     subscription.stop()
@@ -62,32 +61,36 @@ def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> int:
 
 
 async def _wait_while_filled(pulls: OpenPulls, ack_sender: AckSender) -> None:
-    """Wait until the server has no more for the pulls, or fills them for too long."""
+    """Wait until the server sends nothing to the pulls any more, or does so for too long."""
     tuning, now = ack_sender.source.tuning, asyncio.get_running_loop().time
-    until, looked_at = now() + tuning.busy_max_s, -inf
+    until = now() + tuning.busy_max_s
+    last = until + tuning.flush_s
+    looks, looked_at, seen = 0, -inf, -1
     while pulls.left(now()) and now() < until:
-        if max(pulls.delivered_at, looked_at) <= now() - tuning.busy_s:
+        if max(pulls.delivered_at, looked_at) <= now() - tuning.busy_s * max(looks, 1):
             begun_at = now()
-            if not await _are_filled(pulls, ack_sender):
+            seq = await _last_delivery(ack_sender, min(tuning.flush_s, last - begun_at))
+            # One answer is not enough: the server may have been frozen until just now.
+            if seq in (None, seen) and pulls.delivered_at <= begun_at:
                 return
+            looks, seen = looks + 1, seq
             looked_at = now()
-            until += looked_at - begun_at  # The server may have been frozen.
+            until = min(until + looked_at - begun_at, last)
         await asyncio.sleep(tuning.busy_s / 4)
 
 
-async def _are_filled(pulls: OpenPulls, ack_sender: AckSender) -> bool:
-    """Return whether a silence is only a pause of the server, or of this process."""
-    source, watch, since = ack_sender.source, ack_sender.limit_watch, pulls.delivered_at
+async def _last_delivery(ack_sender: AckSender, timeout: float) -> int | None:
+    """Return the number of the consumer's last delivery; None if it has nothing to deliver."""
+    source, watch = ack_sender.source, ack_sender.limit_watch
     if not watch.may_look:
-        return False
+        return None
     try:
-        info = await source.info(source.tuning.flush_s)
+        info = await source.info(timeout)
     except PermissionDeniedError:
         watch.may_look = False
-        return False
+        return None
     except NatsStreamError:
-        return False
-    # This process was slower than the server.
-    if pulls.delivered_at > since:
-        return True
-    return info.num_pending > 0 and not (is_held_up(info) or info.pause.is_paused)
+        return None
+    # Messages in flight count as pending, unless the consumer wants no acks.
+    is_idle = not info.lag and source.ack_policy != "none"
+    return None if is_idle else info.delivered.consumer_seq

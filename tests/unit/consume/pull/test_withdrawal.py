@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 ASKED = 10
-TRIP_S = 0.001
+BUSY_S, BUSY_MAX_S = DEFAULT_TUNING.busy_s, DEFAULT_TUNING.busy_max_s
 
 
 class Reader:
@@ -29,24 +29,36 @@ class Reader:
 
     Attributes:
         answer: Fields of the consumer's info, or an error, from now on.
+        trip_s: How long an answer takes.
         still_until: The server says nothing before.
+        delivered: Messages that the consumer has sent, to others too.
+        others: Messages that others get between two looks.
         looks: How often it was asked.
-        stopped: When the pulls were withdrawn, and how many messages were missing then.
+        missing: How many messages were missing when the pulls were withdrawn.
     """
 
-    def __init__(self, **answer: object) -> None:
+    def __init__(self, ack_policy: str = "explicit", **answer: object) -> None:
         self.answer: dict[str, object] | NatsStreamError = answer
+        self.trip_s = 0.001
         self.still_until = 0.0
+        self.delivered = self.others = 0
         self.looks = 0
-        self.stopped: tuple[float, int] | None = None
+        self.missing = -1
         self.pulls = OpenPulls()
         self.loop = asyncio.get_running_loop()
         self.limit_watch = LimitWatch(5.0)
-        self.source = ConsumerSource(api=cast("Any", self), stream="S", consumer="c")
+        api = cast("Any", self)
+        self.source = ConsumerSource(api=api, stream="S", consumer="c", ack_policy=ack_policy)
         self.pulls.add(b"1", ASKED, self.loop.time(), times=PullTimes(expires_s=30.0))
 
-    def deliver(self, count: int) -> None:
-        self.pulls.deliver(count, self.loop.time())
+    def deliver_at(self, time: float, count: int) -> None:
+        """Let messages arrive at a time."""
+
+        def deliver() -> None:
+            self.delivered += count
+            self.pulls.deliver(count, self.loop.time())
+
+        self.loop.call_at(time, deliver)
 
     async def withdraw(self) -> float:
         """Withdraw the pulls; return how long that took."""
@@ -58,6 +70,9 @@ class Reader:
         assert await withdraw(cast("Any", subscription), cast("Any", sender))
         return self.loop.time() - begun
 
+    def _stop(self) -> None:
+        self.missing = self.pulls.left(self.loop.time())
+
     # As the connection.
 
     @property
@@ -66,11 +81,7 @@ class Reader:
 
     async def flush(self, timeout: float) -> None:
         del timeout
-        await asyncio.sleep(TRIP_S)
-
-    def _stop(self) -> None:
-        now = self.loop.time()
-        self.stopped = now, self.pulls.left(now)
+        await asyncio.sleep(self.trip_s)
 
     # As the API.
 
@@ -80,18 +91,19 @@ class Reader:
     async def read(self, subject: str, body: Any, *, what: str, timeout: float) -> Fields:
         del subject, body
         self.looks += 1
-        waits_s = max(self.still_until - self.loop.time(), TRIP_S)
+        waits_s = max(self.still_until - self.loop.time(), self.trip_s)
         await asyncio.sleep(min(waits_s, timeout))
         if waits_s > timeout:
             raise RequestTimeoutError(f"{what}: no answer", retryable=True)
         if isinstance(self.answer, NatsStreamError):
             raise self.answer
+        self.delivered += self.others
         return Fields(
             {
                 "stream_name": "S",
                 "name": "c",
-                "config": {"max_ack_pending": 100},
-                "delivered": {"stream_seq": 0},
+                "config": {},
+                "delivered": {"consumer_seq": self.delivered, "stream_seq": 0},
                 "ack_floor": {"stream_seq": 0},
                 "created": "1970-01-01T00:00:00.000000001Z",
                 **self.answer,
@@ -110,79 +122,97 @@ def in_virtual_time(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[
 
 @in_virtual_time
 async def test_without_open_pulls_nobody_is_asked() -> None:
-    reader = Reader()
-    reader.deliver(ASKED)
+    reader = Reader(num_pending=50)
+    reader.pulls.deliver(ASKED, 0.0)
     await reader.withdraw()
-    assert reader.looks == 0
-    assert reader.stopped == (0.0, 0)
+    assert (reader.looks, reader.missing) == (0, 0)
 
 
 @in_virtual_time
-async def test_pulls_for_which_there_is_nothing_end_after_one_look() -> None:
+async def test_pulls_of_a_consumer_that_has_nothing_end_after_one_look() -> None:
     reader = Reader(num_pending=0)
     await reader.withdraw()
-    assert reader.looks == 1
-    assert reader.stopped is not None
+    assert (reader.looks, reader.missing) == (1, ASKED)
 
 
-@in_virtual_time
-async def test_a_server_that_stood_still_fills_the_pulls_first() -> None:
-    reader = Reader(num_pending=50)
-    reader.still_until = 0.8
-    reader.loop.call_at(0.9, reader.deliver, 4)
-    reader.loop.call_at(0.91, reader.deliver, 6)
-    await reader.withdraw()
-    assert reader.stopped is not None
-    assert reader.stopped[1] == 0
+@pytest.mark.parametrize("answer", [{"num_pending": 50}, {"num_ack_pending": 100}])
+def test_pulls_for_which_the_consumer_sends_nothing_end_after_two(answer: dict[str, Any]) -> None:
+    """It is paused, or at `max_ack_pending`, or others of a priority group get all."""
+
+    async def main() -> None:
+        reader = Reader(**answer)
+        assert await reader.withdraw() < 2 * BUSY_S
+        assert reader.looks == 2
+
+    virtual_time.run(main())
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        lambda: Reader(num_pending=50),
+        lambda: Reader(num_ack_pending=10),  # They come again.
+        lambda: Reader("none"),
+    ],
+)
+def test_a_server_that_stood_still_fills_the_pulls_first(reader: Callable[[], Reader]) -> None:
+    async def main() -> None:
+        one = reader()
+        one.still_until = 0.8
+        one.deliver_at(0.805, 4)
+        one.deliver_at(0.81, 6)
+        await one.withdraw()
+        assert one.missing == 0
+
+    virtual_time.run(main())
 
 
 @in_virtual_time
 async def test_what_comes_before_the_answer_was_on_its_way() -> None:
     """This process stood still; the rest may be in the socket."""
     reader = Reader(num_pending=0)
-    reader.loop.call_at(TRIP_S / 2, reader.deliver, 4)
-    reader.loop.call_at(DEFAULT_TUNING.busy_s, reader.deliver, 6)
+    reader.deliver_at(reader.trip_s / 2, 4)
+    reader.deliver_at(BUSY_S, 6)
     await reader.withdraw()
-    assert reader.stopped is not None
-    assert reader.stopped[1] == 0
-
-
-@pytest.mark.parametrize(
-    "answer", [{"num_ack_pending": 100}, {"paused": True, "pause_remaining": 10**9}]
-)
-def test_a_consumer_that_delivers_nothing_is_not_waited_for(answer: dict[str, object]) -> None:
-    async def main() -> None:
-        reader = Reader(num_pending=50, **answer)
-        await reader.withdraw()
-        assert reader.looks == 1
-
-    virtual_time.run(main())
+    assert reader.missing == 0
 
 
 @in_virtual_time
-async def test_others_that_get_all_messages_are_waited_for_a_moment() -> None:
+async def test_what_comes_while_an_answer_is_late_was_on_its_way() -> None:
     reader = Reader(num_pending=50)
-    took_s = await reader.withdraw()
-    assert DEFAULT_TUNING.busy_max_s <= took_s < 2 * DEFAULT_TUNING.busy_max_s
-    assert reader.looks <= DEFAULT_TUNING.busy_max_s / DEFAULT_TUNING.busy_s + 1
+    reader.still_until = 1.1
+    reader.deliver_at(0.99, 4)
+    reader.deliver_at(1.1, 6)
+    await reader.withdraw()
+    assert reader.missing == 0
+
+
+@pytest.mark.parametrize("trip_s", [0.001, 0.3, 0.9])
+def test_a_consumer_that_goes_on_to_deliver_is_waited_for_a_moment(trip_s: float) -> None:
+    async def main() -> None:
+        reader = Reader(num_pending=50)
+        reader.trip_s, reader.others = trip_s, 1
+        took_s = await reader.withdraw()
+        assert BUSY_MAX_S <= took_s <= BUSY_MAX_S + DEFAULT_TUNING.flush_s + trip_s + BUSY_S
+        assert reader.looks <= 5
+
+    virtual_time.run(main())
 
 
 @in_virtual_time
 async def test_messages_that_keep_coming_are_waited_for_a_moment() -> None:
     reader = Reader(num_pending=50)
     for number in range(ASKED):
-        reader.loop.call_at(0.05 * number, reader.deliver, 1)
-    took_s = await reader.withdraw()
-    assert took_s < 2 * DEFAULT_TUNING.busy_max_s
+        reader.deliver_at(0.05 * number, 1)
+    assert await reader.withdraw() < 2 * BUSY_MAX_S
 
 
 @in_virtual_time
 async def test_a_server_that_does_not_answer_is_waited_for_once() -> None:
     reader = Reader(num_pending=50)
     reader.still_until = 100.0
-    took_s = await reader.withdraw()
+    assert await reader.withdraw() < 2 * DEFAULT_TUNING.flush_s
     assert reader.looks == 1
-    assert took_s < 2 * DEFAULT_TUNING.flush_s
 
 
 @in_virtual_time
