@@ -13,12 +13,11 @@ from math import inf
 from time import monotonic
 
 from natsstream.consume.delivery.limit_watch import LimitWatch
+from natsstream.consume.delivery.look import look
 from natsstream.consume.delivery.source import ConsumerSource
-from natsstream.errors import NatsStreamError, PermissionDeniedError
 
 LOOK_EVERY_S = 5.0
 """Seconds between two reminders, where the lease is long, and at most between two looks."""
-_TIMEOUT_S = 2.0
 
 
 class LeaseLook:
@@ -65,14 +64,11 @@ class LeaseLook:
     async def _look(self) -> None:
         begun = monotonic()
         try:
-            info = await self._source.info(_TIMEOUT_S)
-        except PermissionDeniedError:
-            self._limit_watch.may_look = False
-            return
-        except NatsStreamError:
-            return  # Readers tell what ends them.
+            info = await look(self._source, self._limit_watch)
         finally:
             self._task = None
+        if info is None:
+            return
         now = replace(ConsumerSource.of(self._source.api, info), tuning=self._source.tuning)
         if now != self._source:  # Or the consumer was made anew, which readers are told.
             self._source = now

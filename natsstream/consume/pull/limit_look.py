@@ -11,10 +11,7 @@ from typing import Any
 
 from natsstream.consume.delivery.delivered import AckSender
 from natsstream.consume.delivery.events import LimitExceeded
-from natsstream.errors import PermissionDeniedError
-
-LOOK_TIMEOUT_S = 2.0
-"""Seconds in which the server answers a look."""
+from natsstream.consume.delivery.look import look
 
 
 async def look_while(
@@ -38,12 +35,7 @@ async def look_while(
 async def _look(ack_sender: AckSender, tell: Callable[[LimitExceeded], None]) -> None:
     watch, now = ack_sender.limit_watch, asyncio.get_running_loop().time
     watch.begin(now())
-    try:
-        info = await ack_sender.source.info(LOOK_TIMEOUT_S)
-        event = watch.find(info, now())
-        if event is not None:
-            tell(event)
-    except PermissionDeniedError:
-        watch.may_look = False
-    except Exception:  # noqa: BLE001 - pulls report what ends a reader.
-        return
+    info = await look(ack_sender.source, watch)
+    event = watch.find(info, now()) if info is not None else None
+    if event is not None:
+        tell(event)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterator
 from enum import Enum
 
@@ -26,7 +25,9 @@ from natsstream.consume.delivery.events import (
     Reconnected,
     Unpinned,
 )
-from natsstream.consume.pull.limit_look import LOOK_TIMEOUT_S, look_while
+from natsstream.consume.delivery.look import LOOK_TIMEOUT_S
+from natsstream.consume.pull.buffer import MessageBuffer
+from natsstream.consume.pull.limit_look import look_while
 from natsstream.consume.pull.open_pulls import SILENT_HEARTBEATS
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
@@ -80,7 +81,6 @@ class ConsumeSession:
     def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
         self.events: EventStream = EventStream(ack_sender.source.what)
         self.is_ended: bool = False
-        self.rest: list[DeliveredMessage] = []
         self.returned: int = 0
         self._ack_sender = ack_sender
         self._source = source = ack_sender.source
@@ -96,7 +96,8 @@ class ConsumeSession:
         )
         self._requests = PullRequests(options, source)
         self._subscription = self._new_subscription()
-        self._runs: deque[tuple[list[DeliveredMessage], int]] = deque()
+        self._buffer = MessageBuffer(self._window)
+        self.rest: list[DeliveredMessage] = self._buffer.rest
         self._recovery = Recovery[Cause](client.options.running_reconnect_s, severity=tuple(Cause))
         self._scope: asyncio.Timeout | None = None
         self._created_ns = source.created_ns
@@ -148,13 +149,11 @@ class ConsumeSession:
     @property
     def waiting(self) -> int:
         """Messages that arrived and are in no reader's hands."""
-        return len(self.rest) + self._window.waiting
+        return len(self._buffer)
 
     def buffered(self) -> Iterator[DeliveredMessage]:
-        """Yield what arrived and no reader has taken; nothing may wait meanwhile."""
-        yield from reversed(self.rest)
-        for run, _ in self._runs:
-            yield from run
+        """Iterate what arrived and no reader has taken; nothing may wait meanwhile."""
+        return iter(self._buffer)
 
     def check_loop(self) -> None:
         """Raise EventLoopError on another event loop than the connection's."""
@@ -183,7 +182,7 @@ class ConsumeSession:
         """
         # Else readers give back what arrives meanwhile, and the open pulls bring it again at once.
         self._is_held = True
-        self._put_back()
+        self._buffer.put_back()
         try:
             await self.drain()
         finally:
@@ -198,7 +197,7 @@ class ConsumeSession:
             await self._closed.wait()
             return
         # Not a moment later: a reader that does not wait would go on to take what is there.
-        self._put_back()
+        self._buffer.put_back()
         self._wake.set()
         was_drained = self.is_ended
         try:
@@ -210,25 +209,10 @@ class ConsumeSession:
             self._unwatch_denied()
             self._give_back()
 
-    def _put_back(self) -> None:
-        """Take back what readers get without waiting."""
-        if self.rest:
-            self._runs.appendleft((self.rest[::-1], 0))
-            self._window.put_back(len(self.rest))
-            self.rest.clear()
-
     def _give_back(self, last_delivery: int | None = None) -> None:
-        kept: list[DeliveredMessage] = []
-        rest: list[DeliveredMessage] = []
-        for message in self.buffered():
-            is_kept = last_delivery is not None and message.delivered >= last_delivery
-            (kept if is_kept else rest).append(message)
-        self._runs.clear()
-        self._window.waiting = len(kept)
-        if kept:
-            self._runs.append((kept, 0))
+        removed = self._buffer.remove(below=last_delivery)
         if self._may_ack:
-            self.returned += give_back(self._ack_sender, rest)
+            self.returned += give_back(self._ack_sender, removed)
 
     async def unpin(self) -> None:
         """Give the pin of the priority group back, if this reader has it."""
@@ -293,7 +277,7 @@ class ConsumeSession:
             if self._is_held:  # Kept messages are handed out before the end, or a failure.
                 await self._sleep_until_woken()
                 continue
-            if self._runs and self._may_ack:
+            if self._buffer.has_run and self._may_ack:
                 self._take()
                 break
             if self._failure is not None:
@@ -315,14 +299,7 @@ class ConsumeSession:
 
     def _take(self) -> None:
         self.check_loop()
-        run, size = self._runs.popleft()
-        left = self._window.to_hand
-        if left is not None and left < len(run):
-            # More came than was asked for, after a break; it is given back at the end.
-            self._runs.appendleft((run[left:], 0))
-            run = run[:left]
-        self._window.take(len(run), size)
-        self.rest += run[::-1]
+        self._buffer.take()
         self.refill()
 
     # Pulls.
@@ -362,19 +339,11 @@ class ConsumeSession:
         if self._closed.is_set():
             give_back(self._ack_sender, messages)
             return
-        window, share = self._window, self._window.share
         if self._requests.is_pinning:
             pin_id = pin_of(messages[-1])
             if pin_id and self._requests.set_pin(pin_id):
                 self.events.put(Pinned(pin_id=pin_id))
-        count = len(messages)
-        runs = (messages,)
-        if count > share:
-            runs = [messages[start : start + share] for start in range(0, count, share)]
-        for run in runs:
-            size = sum([each.wire_bytes for each in run]) if window.counts_bytes else 0
-            window.arrive(len(run), size)
-            self._runs.append((run, size))
+        self._buffer.add(messages)
         self._forget_refusals()
         self._is_crowded = False
         self.refill()

@@ -11,11 +11,15 @@ import asyncio
 from contextlib import suppress
 from math import inf
 
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.delivery.limit_watch import is_held_up
+from natsstream.consume.delivery.look import look
+from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.pull.open_pulls import OpenPulls
 from natsstream.consume.pull.subscription import PullSubscription
-from natsstream.errors import NatsStreamError, PermissionDeniedError, RequestTimeoutError
+from natsstream.errors import NatsStreamError, RequestTimeoutError
 
 
 async def withdraw(subscription: PullSubscription, ack_sender: AckSender) -> bool:
@@ -62,35 +66,39 @@ def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> int:
 
 async def _wait_while_filled(pulls: OpenPulls, ack_sender: AckSender) -> None:
     """Wait until the server sends nothing to the pulls any more, or does so for too long."""
-    tuning, now = ack_sender.source.tuning, asyncio.get_running_loop().time
+    source, now = ack_sender.source, asyncio.get_running_loop().time
+    tuning = source.tuning
     until = now() + tuning.busy_max_s
     last = until + tuning.flush_s
     looks, looked_at, seen = 0, -inf, -1
     while pulls.left(now()) and now() < until:
         if max(pulls.delivered_at, looked_at) <= now() - tuning.busy_s * max(looks, 1):
             begun_at = now()
-            seq = await _last_delivery(ack_sender, min(tuning.flush_s, last - begun_at))
-            # One answer is not enough: the server may have been frozen until just now.
-            if seq in (None, seen) and pulls.delivered_at <= begun_at:
+            timeout = min(tuning.flush_s, last - begun_at)
+            info = await look(source, ack_sender.limit_watch, timeout)
+            is_over = info is None or _is_quiet(info, source, seen)
+            if is_over and pulls.delivered_at <= begun_at:
                 return
-            looks, seen = looks + 1, seq
-            looked_at = now()
+            looks, looked_at = looks + 1, now()
+            if info is not None:
+                seen = info.delivered.consumer_seq
             until = min(until + looked_at - begun_at, last)
         await asyncio.sleep(tuning.busy_s / 4)
 
 
-async def _last_delivery(ack_sender: AckSender, timeout: float) -> int | None:
-    """Return the number of the consumer's last delivery; None if it has nothing to deliver."""
-    source, watch = ack_sender.source, ack_sender.limit_watch
-    if not watch.may_look:
-        return None
-    try:
-        info = await source.info(timeout)
-    except PermissionDeniedError:
-        watch.may_look = False
-        return None
-    except NatsStreamError:
-        return None
+def _is_quiet(info: ConsumerInfo, source: ConsumerSource, seen: int) -> bool:
+    """Return True if a consumer sends nothing to open pulls.
+
+    Args:
+        info: The consumer.
+        source: The same as its reader knows it.
+        seen: The number of its last delivery, one look before.
+    """
     # Messages in flight count as pending, unless the consumer wants no acks.
-    is_idle = not info.lag and source.ack_policy != "none"
-    return None if is_idle else info.delivered.consumer_seq
+    if not info.lag and source.ack_policy != "none":
+        return True
+    is_shut = is_held_up(info) or info.pause.is_paused or source.priority_policy != "none"
+    if info.num_pending and not is_shut:
+        return False  # However slow it is.
+    # One answer is not enough: redeliveries are not counted, and the server may have been frozen.
+    return info.delivered.consumer_seq == seen

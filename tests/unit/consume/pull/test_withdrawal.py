@@ -37,7 +37,7 @@ class Reader:
         missing: How many messages were missing when the pulls were withdrawn.
     """
 
-    def __init__(self, ack_policy: str = "explicit", **answer: object) -> None:
+    def __init__(self, *, acks: str = "explicit", policy: str = "none", **answer: object) -> None:
         self.answer: dict[str, object] | NatsStreamError = answer
         self.trip_s = 0.001
         self.still_until = 0.0
@@ -47,8 +47,13 @@ class Reader:
         self.pulls = OpenPulls()
         self.loop = asyncio.get_running_loop()
         self.limit_watch = LimitWatch(5.0)
-        api = cast("Any", self)
-        self.source = ConsumerSource(api=api, stream="S", consumer="c", ack_policy=ack_policy)
+        self.source = ConsumerSource(
+            api=cast("Any", self),
+            stream="S",
+            consumer="c",
+            ack_policy=acks,
+            priority_policy=policy,
+        )
         self.pulls.add(b"1", ASKED, self.loop.time(), times=PullTimes(expires_s=30.0))
 
     def deliver_at(self, time: float, count: int) -> None:
@@ -102,7 +107,7 @@ class Reader:
             {
                 "stream_name": "S",
                 "name": "c",
-                "config": {},
+                "config": {"max_ack_pending": 100},
                 "delivered": {"consumer_seq": self.delivered, "stream_seq": 0},
                 "ack_floor": {"stream_seq": 0},
                 "created": "1970-01-01T00:00:00.000000001Z",
@@ -135,16 +140,33 @@ async def test_pulls_of_a_consumer_that_has_nothing_end_after_one_look() -> None
     assert (reader.looks, reader.missing) == (1, ASKED)
 
 
-@pytest.mark.parametrize("answer", [{"num_pending": 50}, {"num_ack_pending": 100}])
-def test_pulls_for_which_the_consumer_sends_nothing_end_after_two(answer: dict[str, Any]) -> None:
-    """It is paused, or at `max_ack_pending`, or others of a priority group get all."""
+@pytest.mark.parametrize(
+    ("policy", "answer"),
+    [
+        ("none", {"num_pending": 50, "num_ack_pending": 100}),
+        ("none", {"num_pending": 50, "paused": True, "pause_remaining": 10**9}),
+        ("none", {"num_ack_pending": 10}),
+        ("overflow", {"num_pending": 50}),
+    ],
+)
+def test_pulls_for_which_the_consumer_sends_nothing_end_after_two(
+    policy: str, answer: dict[str, Any]
+) -> None:
+    """It is at `max_ack_pending`, or paused, or others have all, or are preferred."""
 
     async def main() -> None:
-        reader = Reader(**answer)
+        reader = Reader(policy=policy, **answer)
         assert await reader.withdraw() < 2 * BUSY_S
         assert reader.looks == 2
 
     virtual_time.run(main())
+
+
+@in_virtual_time
+async def test_pulls_that_the_server_does_not_know_are_waited_for_a_moment() -> None:
+    reader = Reader(num_pending=50)
+    assert BUSY_MAX_S <= await reader.withdraw() <= BUSY_MAX_S + 2 * BUSY_S
+    assert reader.looks <= 5
 
 
 @pytest.mark.parametrize(
@@ -152,7 +174,7 @@ def test_pulls_for_which_the_consumer_sends_nothing_end_after_two(answer: dict[s
     [
         lambda: Reader(num_pending=50),
         lambda: Reader(num_ack_pending=10),  # They come again.
-        lambda: Reader("none"),
+        lambda: Reader(acks="none"),
     ],
 )
 def test_a_server_that_stood_still_fills_the_pulls_first(reader: Callable[[], Reader]) -> None:
