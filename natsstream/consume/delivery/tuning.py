@@ -12,11 +12,12 @@ class ReaderTuning:
     Attributes:
         linger_s: How long a pull that a fetch has left is kept for the next fetch.
         spare_s: How long an unused subscription is kept.
-        busy_s: A silence after which a pull may not be filled any more. Withdrawn before, messages
-            in flight would be redelivered, which counts as a delivery, and in a cluster only after
-            `ack_wait`.
+        busy_s: A silence after which a pull is perhaps not being filled any more. If it is
+            withdrawn earlier, messages in flight are redelivered, which counts as a delivery, and
+            in a cluster only after `ack_wait`.
         busy_max_s: How long a reader that ends waits while its consumer delivers.
-        flush_s: How long a reader that ends waits until the server has heard of it.
+        flush_s: How long a reader that ends waits for the consumer's info, and then until the
+            server has heard of its end.
         withdrawn_s: How long the subscription of withdrawn pulls is kept. A server that answers no
             ping for so long has lost what it had sent, or is lost itself.
         grace_s: How long the answer to a pull may be in flight after its time.

@@ -141,8 +141,9 @@ class ConsumerMessages:
 
         Returns when the server sends no more. Draining twice is fine.
 
-        Cost: one round trip; where pulls are open one or two more, and up to a quarter of a second
-        while the consumer delivers. Two seconds more while the server does not answer.
+        Cost: one round trip; where pulls are open one or two more with 20 ms between them, and up
+        to a quarter of a second while the consumer delivers. Two seconds more while the server does
+        not answer.
         """
         session = self._opened()
         session.check_loop()

@@ -200,6 +200,27 @@ async def test_what_comes_before_the_answer_was_on_its_way() -> None:
 
 
 @in_virtual_time
+async def test_what_comes_after_an_answer_was_in_flight_when_it_was_given() -> None:
+    reader = Reader(num_ack_pending=10)
+    reader.delivered = ASKED
+    for time, count in ((0.3 * BUSY_S, 4), (1.55 * BUSY_S, 6)):
+        reader.loop.call_at(time, reader.pulls.deliver, count, time)
+    await reader.withdraw()
+    assert reader.missing == 0
+
+
+@in_virtual_time
+async def test_a_connection_that_is_lost_takes_the_look_with_it() -> None:
+    reader = Reader(num_pending=50)
+    reader.still_until = 100.0
+    reader.loop.call_at(0.1, reader.pulls.forget)
+    tasks = asyncio.all_tasks()
+    assert await reader.withdraw() <= 0.1 + BUSY_S
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() <= tasks
+
+
+@in_virtual_time
 async def test_what_comes_while_an_answer_is_late_was_on_its_way() -> None:
     reader = Reader(num_pending=50)
     reader.still_until = 1.1
