@@ -128,7 +128,13 @@ class StreamManager:
             return Stream(self._api, await stream_info(self._api, name))
 
     async def find(self, subject: str) -> str | None:
-        """Return the name of the stream that captures a subject, or None."""
+        """Return the name of the stream that captures a subject, or None.
+
+        Raises:
+            SubjectError: The subject is no text, or illegal.
+        """
+        # None is refused: it would find any stream.
+        checked_subject(subject)
         async for name in self.names(subject=subject):
             return name
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -62,6 +62,9 @@ async def test_streams_are_found_by_the_subjects_that_they_capture(
     assert await js.streams.find(f"{stream_name}.a.x") == f"{stream_name}_a"
     assert await js.streams.find(f"{stream_name}.b") == f"{stream_name}_b"
     assert await js.streams.find(f"{stream_name}.c") is None
+    unset: Any = None
+    with pytest.raises(SubjectError, match="subject"):
+        await js.streams.find(unset)
     every = [name async for name in js.streams.names(subject=f"{stream_name}.>")]
     assert every == [f"{stream_name}_a", f"{stream_name}_b"]
 
