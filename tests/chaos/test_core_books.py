@@ -20,7 +20,7 @@ class CoreStory:
     def store(self, seq: int, key: str | None = None, *, expires: bool = False) -> Told:
         """Let somebody write a message that is acknowledged."""
         value = f"w-{seq}"
-        self.book.send(key, value)
+        self.book.send(key, value, expires=expires)
         self.book.ack(seq, key, value, expires=expires)
         return Told(seq, key, value)
 
@@ -72,6 +72,22 @@ def test_removed_and_expired_messages_are_not_lost(story: CoreStory) -> None:
     story.book.purged = 1
     story.book.judge([Told(4, None, "w-4")])
     assert story.laws == []
+
+
+@pytest.mark.parametrize(("key", "laws"), [("a", []), ("b", ["acknowledged"] * 3)])
+def test_a_write_without_an_ack_may_have_replaced_others_and_expired(
+    story: CoreStory, key: str, laws: list[str]
+) -> None:
+    story.book.send(key, "w-6", expires=True)
+    story.book.judge([Told(1, None, "w-1"), Told(4, None, "w-4")])
+    assert story.laws == laws
+
+
+def test_a_write_that_expires_excuses_none_behind_it(story: CoreStory) -> None:
+    story.store(6, "a", expires=True)
+    story.store(7, "a")
+    story.book.judge([Told(1, None, "w-1"), Told(4, None, "w-4")])
+    assert story.laws == ["acknowledged"]
 
 
 def test_another_value_is_found(story: CoreStory) -> None:

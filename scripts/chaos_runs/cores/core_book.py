@@ -78,21 +78,26 @@ class CoreBook:
         self.sent: dict[str, str | None] = {}
         self.deleted: set[int] = set()
         self.purged: int = 0
+        # The keys of writes with a TTL that have no ack: each may be stored, and expire.
+        self._expiring: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
 
-    def send(self, key: str | None, value: object) -> None:
+    def send(self, key: str | None, value: object, *, expires: bool = False) -> None:
         """Take down that a value is about to be sent."""
         self.counts["sent"] += 1
         text = brief(value)
         if text is not None:
             self.sent[text] = key
+            if expires and key is not None:
+                self._expiring[text] = key
 
     def ack(self, seq: int, key: str | None, value: object, *, expires: bool = False) -> None:
         """Take down an ack."""
         self.counts["acked"] += 1
         if seq in self.acked:
             self._findings.add("acknowledged", f"two messages are acknowledged as {seq}")
-        self.acked[seq] = Acked(key, brief(value), expires)
+        self.acked[seq] = acked = Acked(key, brief(value), expires)
+        self._expiring.pop(acked.value or "", None)
 
     def is_excused(self, seq: int) -> bool:
         """Return True if somebody may have removed a message, or it may have expired."""
@@ -118,7 +123,7 @@ class CoreBook:
         """Return True if a later message of the key is there, or may have been removed itself."""
         if key is None:
             return False
-        if newest.get(key, 0) > seq:
+        if newest.get(key, 0) > seq or key in self._expiring.values():
             return True
         return any(
             each > seq and held.key == key and self.is_excused(each)

@@ -108,7 +108,7 @@ class CoreWriter(Writer):
     async def _publish(self, key: str | None, *, ttl: int | None = None, size: int = 0) -> int:
         """Publish a value, and return its sequence; 0 if it was stored earlier."""
         value = self._value(size)
-        self._book.send(key, value)
+        self._book.send(key, value, expires=ttl is not None)
         stored = await self._core.publish(value, key=key, ttl=ttl, timeout=REQUEST_S)
         if stored is None:
             return 0
