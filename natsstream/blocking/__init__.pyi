@@ -853,7 +853,7 @@ class Core:
         """End all subscriptions, but not what has arrived, which their readers still get."""
 
     def flush(self, *, timeout: float | None = None) -> None:
-        """Wait until the server has taken all that was published."""
+        """Wait until the server has taken all that was published, also acks and batches."""
 
     def rtt(self, *, timeout: float | None = None) -> float:
         """Return the seconds that a ping takes to the server and back."""

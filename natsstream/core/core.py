@@ -166,13 +166,15 @@ class Core:
                 raise failure
 
     async def flush(self, *, timeout: float | None = None) -> None:
-        """Wait until the server has taken all that was published.
+        """Wait until the server has taken all that was published, also acks and batches.
 
         Raises:
             RequestTimeoutError: It did not within `timeout` seconds; None is `request_timeout`.
             ConnectionLostError: The connection broke, or there is none.
         """
-        await self._client.flush(self._seconds(timeout), what="flush")
+        seconds = self._seconds(timeout)
+        await asyncio.sleep(0)  # Acks and batches are written at the end of a turn of the loop.
+        await self._client.flush(seconds, what="flush")
 
     async def rtt(self, *, timeout: float | None = None) -> float:
         """Return the seconds that a ping takes to the server and back.

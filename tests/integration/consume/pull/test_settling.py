@@ -385,3 +385,26 @@ async def test_confirm_is_a_bool(js: JetStream, stream_name: str) -> None:
         with pytest.raises(ConfigError, match="confirm"):
             await settle(confirm=wrong)
     await message.ack()
+
+
+async def test_a_flush_is_behind_the_acks_of_its_turn(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = await worker_of(js, stream_name, 1)
+    (message,) = await worker.fetch(1)
+    client, order = js._client, list[str]()  # pyright: ignore[reportPrivateUsage]
+    write, flush = client.write, client.flush
+
+    def written(commands: bytes) -> bool:
+        order.append("acks" if b"+ACK" in commands else "others")
+        return write(commands)
+
+    async def flushed(timeout: float, *, what: str = "") -> None:
+        order.append("flush")
+        await flush(timeout, what=what)
+
+    monkeypatch.setattr(client, "write", written)
+    monkeypatch.setattr(client, "flush", flushed)
+    await message.ack()
+    await js.core.flush()
+    assert order == ["acks", "flush"]
