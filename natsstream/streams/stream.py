@@ -645,7 +645,8 @@ class Stream:
         A stream with one replica keeps its leader.
 
         Args:
-            preferred: Name of the server to lead next; it must have a replica.
+            preferred: Name of the server to lead next; it must have a replica. While that one
+                is not current, another may lead: the result tells.
             cluster: Name of the cluster of the next leader.
             tags: Tags of the next leader's server.
             wait: Wait for the next leader; without it the result is None.

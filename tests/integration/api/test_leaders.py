@@ -31,6 +31,12 @@ async def cluster_of(stream: Stream) -> dict[str, Any]:
     return cast("dict[str, Any]", (await stream.info()).raw["cluster"])
 
 
+async def are_current(stream: Stream) -> bool:
+    """Return True once both followers have all; the servers prefer none that is behind."""
+    replicas = (await cluster_of(stream))["replicas"]
+    return len(replicas) == 2 and all(each["current"] for each in replicas)
+
+
 @pytest.mark.proves("1a", "leader step-down, peer remove, balance")
 @pytest.mark.finding(32)
 async def test_step_down_returns_the_next_leader(
@@ -75,10 +81,11 @@ async def test_preferred_server_leads_afterwards(
     async with connect_to(nats_cluster) as js:
         stream = await js.streams.ensure(stream_name, replicas=3)
         await asyncio.to_thread(nats_cluster.wait_for_leader, stream_name)
+        await eventually_async(lambda: are_current(stream))
         other = (await cluster_of(stream))["replicas"][0]["name"]
 
         assert await stream.step_down(preferred=other) == other
-        assert await stream.step_down(preferred=other) == other
+        assert await stream.step_down(preferred=other) == other  # It leads already.
         await stream.delete()
 
 
