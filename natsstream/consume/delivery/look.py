@@ -6,10 +6,14 @@ each refusal is logged.
 
 from __future__ import annotations
 
+import logging
+
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.limit_watch import LimitWatch
 from natsstream.consume.delivery.source import ConsumerSource
-from natsstream.errors import PermissionDeniedError
+from natsstream.errors import NatsStreamError, PermissionDeniedError
+
+_log = logging.getLogger("natsstream.consumer")
 
 LOOK_TIMEOUT_S = 2.0
 """Seconds in which the server answers a look."""
@@ -31,6 +35,8 @@ async def look(
         return await source.info(timeout)
     except PermissionDeniedError:
         limit_watch.may_look = False
-        return None
-    except Exception:  # noqa: BLE001 - pulls report what ends a reader.
-        return None
+    except NatsStreamError:
+        pass  # Pulls report what ends a reader.
+    except Exception:  # noqa: BLE001 - a fault of ours must not end a reader either.
+        _log.warning("the info of %s could not be read", source.what, exc_info=True)
+    return None

@@ -180,9 +180,9 @@ class Worker:
         Of the messages that have arrived those at their last attempt are handled as well: given
         back, they would be given up unseen.
 
-        A handler, or a task that it has begun, gets its own call back at once while it runs: it
-        cannot wait for itself. The worker ends as otherwise, and `wait` returns when it has. The
-        limit of the first such call counts.
+        In a handler, or a task that it has begun, the call does not wait for the handlers while
+        that one runs: it cannot wait for itself. The worker ends as otherwise, and `wait` returns
+        when it has. The limit of the first such call counts.
 
         Args:
             timeout: Seconds until handlers are cancelled and their messages nak'ed; None is

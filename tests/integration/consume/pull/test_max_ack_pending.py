@@ -339,7 +339,10 @@ async def test_look_without_an_answer_disturbs_no_reader(
 
 
 async def test_look_that_fails_ends_no_reader(
-    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+    js: JetStream,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fail(*_: object) -> None:
         raise ValueError
@@ -348,5 +351,6 @@ async def test_look_that_fails_ends_no_reader(
     consumer = tuned(await consumer_of(js, stream_name), quiet_s=0.1)
     held = await consumer.fetch(LIMIT)
     assert await consumer.next(timeout=0.4) is None
+    assert f"the info of consumer c of stream {stream_name} could not be read" in caplog.text
     await held[0].ack()
     assert await consumer.next(timeout=20) is not None
